@@ -1,0 +1,3 @@
+module dbbench.dev/operator
+
+go 1.26.0

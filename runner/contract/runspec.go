@@ -1,0 +1,159 @@
+// Package contract is the only language that the controller and the runner
+// share: the document that describes one run (RunSpec) and the one that reports
+// it (Record). Both are versioned JSON and decoded strictly. The package imports
+// the standard library alone, so that either side can be built without the other.
+package contract
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// RunSpecVersion names the revision of RunSpec that this build writes and reads.
+const RunSpecVersion = "dbbench.dev/run/v1"
+
+// Where a runner pod finds what the controller mounts into it.
+const (
+	RunSpecPath     = "/etc/dbbench/run/spec.json"
+	CredentialsDir  = "/etc/dbbench/credentials"
+	TLSDir          = "/etc/dbbench/tls"
+	UsernameFile    = "username"
+	PasswordFile    = "password"
+	CAFile          = "ca.crt"
+	ClientCertFile  = "tls.crt"
+	ClientKeyFile   = "tls.key"
+	TerminationPath = "/dev/termination-log"
+)
+
+// RunSpec describes one run: one target, one point of the sweep, one iteration.
+// It never holds a secret; credentials are files, named by their paths.
+type RunSpec struct {
+	Version string `json:"version"`
+	Run     Run    `json:"run"`
+	Target  Target `json:"target"`
+
+	Workload Workload `json:"workload"`
+	Load     Load     `json:"load"`
+
+	// Prepare says when the data is loaded; Cleanup whether it stays afterwards.
+	Prepare Prepare `json:"prepare"`
+	Cleanup Cleanup `json:"cleanup"`
+
+	// Replicas is the number of runner pods that share the run's clients, 1 or more.
+	Replicas int32 `json:"replicas"`
+	// Timeout bounds the whole run, from the runner's start to its last line.
+	Timeout Duration `json:"timeout"`
+	// ProgressInterval is the time between two progress lines.
+	ProgressInterval Duration `json:"progressInterval"`
+}
+
+// Run identifies a run. ID is unique within an execution and stable: the same
+// spec always gives the same IDs.
+type Run struct {
+	ID           string `json:"id"`
+	Namespace    string `json:"namespace"`
+	Benchmark    string `json:"benchmark"`
+	BenchmarkUID string `json:"benchmarkUID"`
+	Execution    string `json:"execution"`
+	Point        string `json:"point"`
+	Iteration    int32  `json:"iteration"`
+}
+
+// Target is the server that the run measures.
+type Target struct {
+	Name string `json:"name"`
+	Host string `json:"host,omitempty"`
+	Port int32  `json:"port,omitempty"`
+	// Socket is the path of a unix socket, for runs outside a cluster; it excludes Host.
+	Socket                string            `json:"socket,omitempty"`
+	Database              string            `json:"database"`
+	AllowExistingDatabase bool              `json:"allowExistingDatabase,omitempty"`
+	UsernameFile          string            `json:"usernameFile"`
+	PasswordFile          string            `json:"passwordFile"`
+	TLS                   TLS               `json:"tls"`
+	SessionVariables      map[string]string `json:"sessionVariables,omitempty"`
+}
+
+// TLSMode is how far a connection is protected, as in MySQL's --ssl-mode.
+type TLSMode string
+
+// The TLS modes.
+const (
+	TLSDisabled       TLSMode = "Disabled"
+	TLSPreferred      TLSMode = "Preferred"
+	TLSRequired       TLSMode = "Required"
+	TLSVerifyCA       TLSMode = "VerifyCA"
+	TLSVerifyIdentity TLSMode = "VerifyIdentity"
+)
+
+// TLS configures the connections' transport. Paths are empty where not given.
+type TLS struct {
+	Mode       TLSMode `json:"mode"`
+	CAFile     string  `json:"caFile,omitempty"`
+	CertFile   string  `json:"certFile,omitempty"`
+	KeyFile    string  `json:"keyFile,omitempty"`
+	ServerName string  `json:"serverName,omitempty"`
+}
+
+// Prepare says when a workload's data is loaded.
+type Prepare string
+
+// The prepare modes.
+const (
+	PreparePerRun     Prepare = "PerRun"
+	PreparePerDataset Prepare = "PerDataset"
+	PrepareNever      Prepare = "Never"
+)
+
+// Cleanup says when a workload's data is dropped.
+type Cleanup string
+
+// The cleanup modes.
+const (
+	CleanupAlways    Cleanup = "Always"
+	CleanupOnSuccess Cleanup = "OnSuccess"
+	CleanupNever     Cleanup = "Never"
+)
+
+// Load says how much is asked of the server, and for how long. Of several stop
+// rules the first that is met ends the measured part.
+type Load struct {
+	// Clients is the number of connections over all replicas.
+	Clients int32 `json:"clients"`
+	// EventsPerClient and Events count events; 0 is no limit.
+	EventsPerClient int64 `json:"eventsPerClient,omitempty"`
+	Events          int64 `json:"events,omitempty"`
+	// Duration and Warmup are times; 0 is no limit and no warm-up.
+	Duration Duration `json:"duration,omitzero"`
+	Warmup   Duration `json:"warmup,omitzero"`
+	// Rate is arrivals per second over all replicas (open loop); 0 is closed loop.
+	Rate     int64    `json:"rate,omitempty"`
+	Arrivals string   `json:"arrivals,omitempty"`
+	Think    Duration `json:"thinkTime,omitzero"`
+}
+
+// Duration is a time.Duration that JSON spells as Go does ("1m30s").
+type Duration time.Duration
+
+// MarshalJSON writes the duration as a string.
+func (d Duration) MarshalJSON() ([]byte, error) {
+	return json.Marshal(time.Duration(d).String())
+}
+
+// UnmarshalJSON reads a string that time.ParseDuration takes.
+func (d *Duration) UnmarshalJSON(b []byte) error {
+	var s string
+	if err := json.Unmarshal(b, &s); err != nil {
+		return fmt.Errorf("a duration is a string such as \"10s\": %w", err)
+	}
+	v, err := time.ParseDuration(s)
+	if err != nil {
+		return err
+	}
+	*d = Duration(v)
+	return nil
+}
+
+// IsZero lets omitzero leave the field out.
+func (d Duration) IsZero() bool { return d == 0 }
