@@ -4,6 +4,9 @@ package contract
 // and reads.
 const RecordVersion = "dbbench.dev/record/v1"
 
+// TerminationVersion names the revision of TerminationMessage.
+const TerminationVersion = "dbbench.dev/termination/v1"
+
 // Kind tells the lines of a record apart. A record is written to standard output
 // as JSON lines, in this order: one start, any number of progress, one
 // environment, then per operation one operation and its histogram parts, any
