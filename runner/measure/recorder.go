@@ -1,0 +1,201 @@
+// Package measure records the latencies of events: a histogram for each kind of
+// event and a time series over all of them. Recording neither locks nor allocates;
+// each client fills a small buffer of its own, which goes to the shared histograms
+// when it is full or a second old.
+package measure
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	hdr "github.com/HdrHistogram/hdrhistogram-go"
+
+	"dbbench.dev/operator/runner/contract"
+)
+
+// The range of latencies that a histogram tells apart, in nanoseconds, with three
+// significant digits. What lies outside is recorded as the limit, and counted.
+const (
+	MinLatency = int64(time.Microsecond)
+	MaxLatency = int64(time.Hour)
+
+	significantDigits = 3
+)
+
+const (
+	// bufferedSamples times the size of a sample, 24 bytes, is what a client costs:
+	// 4,096 clients take 12.6 MB.
+	bufferedSamples = 128
+	// flushAfter is the age in nanoseconds at which a buffer is flushed.
+	flushAfter = int64(time.Second)
+	// maxErrorNumbers bounds the numbers that are counted apart; the rest counts as 0.
+	maxErrorNumbers = 32
+)
+
+// Recorder gathers what the clients of a run measure. Times are nanoseconds on the
+// engine's clock.
+type Recorder struct {
+	start int64
+
+	mu             sync.Mutex
+	operations     []operation
+	series         series
+	events         int64
+	errors         int64
+	errorsByNumber map[uint16]int64
+	clamped        int64
+}
+
+type operation struct {
+	name          string
+	histogram     *hdr.Histogram
+	sum, min, max int64
+}
+
+// NewRecorder returns a recorder for events of the named kinds. Events that end
+// before start belong to the warm-up and are not counted.
+func NewRecorder(operations []string, start int64) *Recorder {
+	r := &Recorder{start: start, series: newSeries(), errorsByNumber: map[uint16]int64{}}
+	for _, name := range operations {
+		r.operations = append(r.operations, operation{
+			name: name, histogram: hdr.New(MinLatency, MaxLatency, significantDigits),
+		})
+	}
+	return r
+}
+
+// NewClient returns a buffer for one client. It must be flushed at the client's end.
+func (r *Recorder) NewClient() *Client { return &Client{recorder: r} }
+
+// Client records the events of one client. It is not safe for concurrent use.
+type Client struct {
+	recorder *Recorder
+	n        int
+	samples  [bufferedSamples]sample
+}
+
+type sample struct {
+	end, latency int64
+	operation    int32
+	errorNumber  int32 // -1 is success
+}
+
+// Success records an event of the given kind that ended at end and took latency.
+func (c *Client) Success(operation int, end, latency int64) {
+	c.add(sample{end, latency, int32(operation), -1})
+}
+
+// Error records an event that failed with the server's error number, 0 where it had
+// none. Its latency is not recorded.
+func (c *Client) Error(end int64, number uint16) {
+	c.add(sample{end: end, errorNumber: int32(number)})
+}
+
+func (c *Client) add(s sample) {
+	c.samples[c.n] = s
+	c.n++
+	if c.n == len(c.samples) || s.end-c.samples[0].end >= flushAfter {
+		c.Flush()
+	}
+}
+
+// Flush hands the buffered events to the recorder.
+func (c *Client) Flush() {
+	r := c.recorder
+	r.mu.Lock()
+	for i := range c.samples[:c.n] {
+		r.record(&c.samples[i])
+	}
+	r.mu.Unlock()
+	c.n = 0
+}
+
+func (r *Recorder) record(s *sample) {
+	if s.end < r.start {
+		return
+	}
+	if s.errorNumber >= 0 {
+		r.recordError(s.end-r.start, uint16(s.errorNumber))
+		return
+	}
+	latency := min(max(s.latency, MinLatency), MaxLatency)
+	if latency != s.latency {
+		r.clamped++
+	}
+	o := &r.operations[s.operation]
+	if o.histogram.TotalCount() == 0 {
+		o.min = latency
+	}
+	// Cannot fail: the latency is within the histogram's range.
+	_ = o.histogram.RecordValue(latency)
+	o.sum += latency
+	o.min = min(o.min, latency)
+	o.max = max(o.max, latency)
+	r.events++
+	r.series.success(s.end-r.start, latency)
+}
+
+func (r *Recorder) recordError(at int64, number uint16) {
+	if _, known := r.errorsByNumber[number]; !known && len(r.errorsByNumber) >= maxErrorNumbers {
+		number = 0
+	}
+	r.errorsByNumber[number]++
+	r.errors++
+	r.series.failure(at)
+}
+
+// Totals are the counts of a run so far.
+type Totals struct {
+	Events, Errors int64
+	ErrorsByNumber map[uint16]int64
+	// Clamped counts latencies outside of MinLatency to MaxLatency.
+	Clamped int64
+}
+
+// Totals returns the counts of what was flushed.
+func (r *Recorder) Totals() Totals {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	t := Totals{Events: r.events, Errors: r.errors, Clamped: r.clamped}
+	for number, n := range r.errorsByNumber {
+		if t.ErrorsByNumber == nil {
+			t.ErrorsByNumber = map[uint16]int64{}
+		}
+		t.ErrorsByNumber[number] = n
+	}
+	return t
+}
+
+// Latest returns the last interval of the series that was complete at now; it is
+// zero where there is none.
+func (r *Recorder) Latest(now int64) contract.Interval {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.series.latest(now - r.start)
+}
+
+// Operations returns the latencies of each kind of event.
+func (r *Recorder) Operations() ([]contract.Operation, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := make([]contract.Operation, 0, len(r.operations))
+	for _, o := range r.operations {
+		encoded, err := o.histogram.Encode(hdr.V2CompressedEncodingCookieBase)
+		if err != nil {
+			return nil, fmt.Errorf("encode histogram of %s: %w", o.name, err)
+		}
+		out = append(out, contract.Operation{
+			Name: o.name, Count: o.histogram.TotalCount(), SumNanos: o.sum, MinNanos: o.min, MaxNanos: o.max,
+			Histogram: string(encoded),
+		})
+	}
+	return out, nil
+}
+
+// Series returns the time series up to end, without the empty intervals after it.
+func (r *Recorder) Series(end int64) []contract.Interval {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.series.intervals(end - r.start)
+}
