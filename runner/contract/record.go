@@ -173,6 +173,15 @@ type Failure struct {
 	Hint    string `json:"hint,omitempty"`
 }
 
+// Error makes a failure the error that carries it from where it was seen to the
+// record.
+func (f *Failure) Error() string {
+	if f.Hint == "" {
+		return f.Message
+	}
+	return f.Message + ": " + f.Hint
+}
+
 // Result sums a run up.
 type Result struct {
 	Outcome Outcome  `json:"outcome"`

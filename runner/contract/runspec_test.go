@@ -63,6 +63,7 @@ func TestRunSpecValidate(t *testing.T) {
 		{"", func(*RunSpec) {}},
 		{"", func(s *RunSpec) { s.Target.Host, s.Target.Port, s.Target.Socket = "", 0, "/run/s" }},
 		{"run.id", func(s *RunSpec) { s.Run.ID = "" }},
+		{"run.namespace", func(s *RunSpec) { s.Run.Namespace = "a'b" }},
 		{"run.benchmarkUID", func(s *RunSpec) { s.Run.BenchmarkUID = "" }},
 		{"host and socket", func(s *RunSpec) { s.Target.Host = "" }},
 		{"target.port", func(s *RunSpec) { s.Target.Port = 0 }},

@@ -180,6 +180,10 @@ func (r *Run) validate() error {
 		if len(f.value) > maxListItemBytes {
 			return fmt.Errorf("run.%s is longer than %d bytes", f.name, maxListItemBytes)
 		}
+		// They become part of the marks on what the benchmark owns.
+		if !identity.MatchString(f.value) {
+			return fmt.Errorf("run.%s is %q, must be letters, digits, '-', '_' and '.'", f.name, f.value)
+		}
 	}
 	return nil
 }
@@ -188,6 +192,7 @@ var systemDatabases = []string{"mysql", "sys", "information_schema", "performanc
 
 var (
 	databaseName = regexp.MustCompile(`^[0-9A-Za-z$_-]{1,64}$`)
+	identity     = regexp.MustCompile(`^[0-9A-Za-z._-]+$`)
 	variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.]*$`)
 	word         = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]{0,63}$`)
 )

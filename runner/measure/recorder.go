@@ -33,11 +33,9 @@ const (
 	maxErrorNumbers = 32
 )
 
-// Recorder gathers what the clients of a run measure. Times are nanoseconds on the
-// engine's clock.
+// Recorder gathers what the clients of a run measure. Times are nanoseconds since
+// the measured part began.
 type Recorder struct {
-	start int64
-
 	mu             sync.Mutex
 	operations     []operation
 	series         series
@@ -53,10 +51,10 @@ type operation struct {
 	sum, min, max int64
 }
 
-// NewRecorder returns a recorder for events of the named kinds. Events that end
-// before start belong to the warm-up and are not counted.
-func NewRecorder(operations []string, start int64) *Recorder {
-	r := &Recorder{start: start, series: newSeries(), errorsByNumber: map[uint16]int64{}}
+// NewRecorder returns a recorder for events of the named kinds. An event that ends
+// before the measured part belongs to the warm-up and is not counted.
+func NewRecorder(operations []string) *Recorder {
+	r := &Recorder{series: newSeries(), errorsByNumber: map[uint16]int64{}}
 	for _, name := range operations {
 		r.operations = append(r.operations, operation{
 			name: name, histogram: hdr.New(MinLatency, MaxLatency, significantDigits),
@@ -112,11 +110,11 @@ func (c *Client) Flush() {
 }
 
 func (r *Recorder) record(s *sample) {
-	if s.end < r.start {
+	if s.end < 0 {
 		return
 	}
 	if s.errorNumber >= 0 {
-		r.recordError(s.end-r.start, uint16(s.errorNumber))
+		r.recordError(s.end, uint16(s.errorNumber))
 		return
 	}
 	latency := min(max(s.latency, MinLatency), MaxLatency)
@@ -133,7 +131,7 @@ func (r *Recorder) record(s *sample) {
 	o.min = min(o.min, latency)
 	o.max = max(o.max, latency)
 	r.events++
-	r.series.success(s.end-r.start, latency)
+	r.series.success(s.end, latency)
 }
 
 func (r *Recorder) recordError(at int64, number uint16) {
@@ -172,7 +170,7 @@ func (r *Recorder) Totals() Totals {
 func (r *Recorder) Latest(now int64) contract.Interval {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.series.latest(now - r.start)
+	return r.series.latest(now)
 }
 
 // Operations returns the latencies of each kind of event.
@@ -197,5 +195,5 @@ func (r *Recorder) Operations() ([]contract.Operation, error) {
 func (r *Recorder) Series(end int64) []contract.Interval {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.series.intervals(end - r.start)
+	return r.series.intervals(end)
 }

@@ -24,7 +24,7 @@ func decode(t *testing.T, o contract.Operation) *hdr.Histogram {
 }
 
 func TestRecorderAgainstSortedSample(t *testing.T) {
-	r := NewRecorder([]string{"insert", "select"}, 0)
+	r := NewRecorder([]string{"insert", "select"})
 	c := r.NewClient()
 	var all []int64
 	x := uint64(1)
@@ -65,24 +65,24 @@ func TestRecorderAgainstSortedSample(t *testing.T) {
 }
 
 func TestRecorderLeavesWarmupOut(t *testing.T) {
-	r := NewRecorder([]string{"e"}, 10*ms)
+	r := NewRecorder([]string{"e"})
 	c := r.NewClient()
-	c.Success(0, 10*ms-1, ms)
-	c.Error(9*ms, 1213)
-	c.Success(0, 10*ms, ms)
-	c.Error(11*ms, 1213)
+	c.Success(0, -1, ms)
+	c.Error(-ms, 1213)
+	c.Success(0, 0, ms)
+	c.Error(ms, 1213)
 	c.Flush()
 	got := r.Totals()
 	if got.Events != 1 || got.Errors != 1 || got.ErrorsByNumber[1213] != 1 {
 		t.Errorf("got %+v, want one event and one error", got)
 	}
-	if s := r.Series(20 * ms); len(s) != 1 || s[0].Events != 1 || s[0].Errors != 1 || s[0].WidthNanos != 10*ms {
+	if s := r.Series(10 * ms); len(s) != 1 || s[0].Events != 1 || s[0].Errors != 1 || s[0].WidthNanos != 10*ms {
 		t.Errorf("series %+v", s)
 	}
 }
 
 func TestRecorderClampsAndCounts(t *testing.T) {
-	r := NewRecorder([]string{"e"}, 0)
+	r := NewRecorder([]string{"e"})
 	c := r.NewClient()
 	for _, latency := range []int64{0, MinLatency, MaxLatency, math.MaxInt64} {
 		c.Success(0, 1, latency)
@@ -101,7 +101,7 @@ func TestRecorderClampsAndCounts(t *testing.T) {
 }
 
 func TestRecorderBoundsErrorNumbers(t *testing.T) {
-	r := NewRecorder(nil, 0)
+	r := NewRecorder(nil)
 	c := r.NewClient()
 	for n := range uint16(1000) {
 		c.Error(1, 1000+n)
@@ -118,7 +118,7 @@ func TestRecorderBoundsErrorNumbers(t *testing.T) {
 }
 
 func TestClientFlushesByAge(t *testing.T) {
-	r := NewRecorder([]string{"e"}, 0)
+	r := NewRecorder([]string{"e"})
 	c := r.NewClient()
 	c.Success(0, 1, ms)
 	if n := r.Totals().Events; n != 0 {
@@ -132,7 +132,7 @@ func TestClientFlushesByAge(t *testing.T) {
 
 func TestSeriesMergesInPairs(t *testing.T) {
 	const seconds = 2*maxIntervals + 1 // two rounds of merging
-	r := NewRecorder([]string{"e"}, 0)
+	r := NewRecorder([]string{"e"})
 	c := r.NewClient()
 	for s := range int64(seconds) {
 		c.Success(0, s*firstWidth, (s+1)*ms)
@@ -163,13 +163,13 @@ func TestSeriesMergesInPairs(t *testing.T) {
 }
 
 func TestLatestIsTheLastCompleteInterval(t *testing.T) {
-	r := NewRecorder([]string{"e"}, 5*firstWidth)
+	r := NewRecorder([]string{"e"})
 	c := r.NewClient()
-	c.Success(0, 5*firstWidth, ms)
-	c.Success(0, 6*firstWidth, ms)
-	c.Success(0, 6*firstWidth, ms)
+	c.Success(0, 0, ms)
+	c.Success(0, firstWidth, ms)
+	c.Success(0, firstWidth, ms)
 	c.Flush()
-	for now, want := range map[int64]int64{0: 0, 5*firstWidth + ms: 0, 6*firstWidth + ms: 1, 7*firstWidth + ms: 2, 99 * firstWidth: 0} {
+	for now, want := range map[int64]int64{-ms: 0, ms: 0, firstWidth + ms: 1, 2*firstWidth + ms: 2, 99 * firstWidth: 0} {
 		if got := r.Latest(now).Events; got != want {
 			t.Errorf("at %d: got %d events, want %d", now, got, want)
 		}
@@ -177,7 +177,7 @@ func TestLatestIsTheLastCompleteInterval(t *testing.T) {
 }
 
 func TestRecordingDoesNotAllocate(t *testing.T) {
-	r := NewRecorder([]string{"e"}, 0)
+	r := NewRecorder([]string{"e"})
 	c := r.NewClient()
 	c.Success(0, 1, ms)
 	c.Error(1, 1213)
@@ -194,7 +194,7 @@ func TestMemoryOf4096Clients(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
-	r := NewRecorder([]string{"a", "b", "c"}, 0)
+	r := NewRecorder([]string{"a", "b", "c"})
 	clients := make([]*Client, 4096)
 	for i := range clients {
 		clients[i] = r.NewClient()
@@ -211,7 +211,7 @@ func TestMemoryOf4096Clients(t *testing.T) {
 }
 
 func BenchmarkRecord(b *testing.B) {
-	r := NewRecorder([]string{"e"}, 0)
+	r := NewRecorder([]string{"e"})
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		c := r.NewClient()
