@@ -1,0 +1,60 @@
+// Package engine drives the clients of a workload: it connects them, releases them
+// together, times their events and stops them.
+package engine
+
+import (
+	"context"
+	"time"
+
+	"dbbench.dev/operator/runner/contract"
+	"dbbench.dev/operator/runner/measure"
+	"dbbench.dev/operator/runner/workload"
+)
+
+// Engine is a way of driving clients. Goroutines is the one that runs anywhere.
+type Engine interface {
+	// Run drives the job to its end, or until ctx ends. It returns what was measured in
+	// any case.
+	Run(ctx context.Context, job *Job) Measurement
+}
+
+// Connection is a session that its engine opens and closes. When the context ends
+// with which it was opened, its connection is closed, also under a call in progress.
+type Connection interface {
+	workload.Session
+	Stats() workload.Stats
+	Close() error
+}
+
+// Job is a load on one server.
+type Job struct {
+	Workload workload.Workload
+	// Load has the workload's conventions put in, see workload.Workload.Load.
+	Load contract.Load
+	// Connect opens a session of a client.
+	Connect func(ctx context.Context) (Connection, error)
+	// Phase is told which part begins, Connect, Warmup or Measure. It may be nil.
+	Phase func(contract.Phase)
+	// Grace is how long clients may take to finish their event when the job is stopped,
+	// before their connections are closed.
+	Grace time.Duration
+	// Monitor watches the job from outside. It may be nil.
+	Monitor *Monitor
+}
+
+// Measurement is what a job gave.
+type Measurement struct {
+	// Start is the beginning of the measured part; zero where it was not reached.
+	Start time.Time
+	// Elapsed is from Start to the end of the last client.
+	Elapsed    time.Duration
+	Operations []contract.Operation
+	Series     []contract.Interval
+	Totals     measure.Totals
+	Statements workload.Stats
+	// Attempts counts events and retries.
+	Attempts, Retries int64
+	// Err is what ended the job early, nil where its stop rule did. It does not say that
+	// ctx has ended.
+	Err error
+}

@@ -1,0 +1,428 @@
+// Package runner does one run: it checks the server, loads the data, drives the
+// clients, cleans up, and reports all of it as a record.
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync/atomic"
+	"time"
+
+	"dbbench.dev/operator/runner/contract"
+	"dbbench.dev/operator/runner/engine"
+	"dbbench.dev/operator/runner/mysql"
+	"dbbench.dev/operator/runner/workload"
+)
+
+const (
+	// grace is how long clients may take to end their event when the run is stopped.
+	grace = 3 * time.Second
+	// closingTime bounds all that comes after the load: reading counters, checking and
+	// cleaning up. With the grace it keeps within the 30 s that Kubernetes gives a pod to
+	// end.
+	closingTime = 15 * time.Second
+	// saturated is the share of its processors above which the runner says that it may
+	// have been the bottleneck, in percent.
+	saturated = 90
+)
+
+// ErrInterrupted is the cause with which the context of a run ends at a signal.
+var ErrInterrupted = errors.New("interrupted")
+
+// errTimeout is the cause with which the load ends when the run's time is over.
+var errTimeout = errors.New("timeout")
+
+// Options are what a run needs beside its spec.
+type Options struct {
+	Replica int32
+	// Version is the runner's own.
+	Version string
+	Engine  engine.Engine
+}
+
+// Run does the run and writes its record. The result is what the record says; the
+// error is that of writing it.
+func Run(ctx context.Context, spec *contract.RunSpec, enc *contract.Encoder, options Options) (contract.Result, error) {
+	r := &run{spec: spec, options: options, enc: enc, began: time.Now()}
+	r.phase.Store(string(contract.PhasePreflight))
+	err := enc.Start(contract.Start{
+		Run: spec.Run.ID, Execution: spec.Run.Execution, BenchmarkUID: spec.Run.BenchmarkUID, Replica: options.Replica,
+		UnixNanos: r.began.UnixNano(), RunnerVersion: options.Version,
+	})
+	if err != nil {
+		return contract.Result{}, err
+	}
+	stopProgress := r.reportProgress()
+	failure := r.do(ctx)
+	stopProgress()
+	return r.report(failure)
+}
+
+// run is the state of a run.
+type run struct {
+	spec    *contract.RunSpec
+	options Options
+	enc     *contract.Encoder
+	began   time.Time
+	phase   atomic.Value // string(contract.Phase)
+	monitor engine.Monitor
+
+	connector   *mysql.Connector
+	workload    workload.Workload
+	load        contract.Load
+	server      mysql.Server
+	acquired    bool // there may be something of ours to clean up
+	before      mysql.Status
+	usage       usage
+	environment contract.Environment
+	measured    engine.Measurement
+	checks      map[string]string
+	warnings    []string
+}
+
+// do takes the run through its phases. What is left behind is cleaned up in any case.
+func (r *run) do(parent context.Context) *contract.Failure {
+	ctx, cancel := context.WithTimeoutCause(parent, r.timeForLoad(), errTimeout)
+	defer cancel()
+
+	failure := r.untilMeasured(ctx)
+	if !r.acquired {
+		return failure
+	}
+	// The closing has a time of its own: an interrupted run is cleaned up too.
+	closing, cancelClosing := context.WithTimeout(context.WithoutCancel(parent), closingTime)
+	defer cancelClosing()
+	return r.close(closing, failure)
+}
+
+// timeForLoad leaves a part of the timeout to what comes after the load.
+func (r *run) timeForLoad() time.Duration {
+	timeout := time.Duration(r.spec.Timeout)
+	return timeout - min(grace+closingTime, timeout/4)
+}
+
+// untilMeasured is the run up to the end of the load.
+func (r *run) untilMeasured(ctx context.Context) *contract.Failure {
+	if f := r.refuseUnbuilt(); f != nil {
+		return f
+	}
+	steps := []struct {
+		do    func(context.Context) error
+		class contract.Class // of errors that say nothing of their own
+	}{
+		{r.configure, contract.ClassInvalidRunSpec},
+		{r.prepare, contract.ClassPrepareFailed},
+		{r.measure, contract.ClassWorkloadFailed},
+	}
+	for _, step := range steps {
+		err := step.do(ctx)
+		// When time is over, errors are its consequence.
+		if f := endOf(ctx); f != nil {
+			return f
+		}
+		if err != nil {
+			return mysql.FailureOf(err, step.class)
+		}
+	}
+	return nil
+}
+
+// refuseUnbuilt names what the contract knows and this runner does not do yet.
+func (r *run) refuseUnbuilt() *contract.Failure {
+	l := r.spec.Load
+	switch {
+	case r.spec.Replicas > 1:
+		return unbuilt("spec.runner.replicas", "set it to 1")
+	case l.Rate > 0:
+		return unbuilt("spec.load.rate", "leave it out: the clients then send as soon as they can")
+	case l.Think > 0:
+		return unbuilt("spec.load.thinkTime", "leave it out")
+	}
+	return nil
+}
+
+func unbuilt(field, hint string) *contract.Failure {
+	return &contract.Failure{Class: contract.ClassInvalidRunSpec, Message: field + " is not supported by this runner yet", Hint: hint}
+}
+
+// endOf says why the context has ended, nil if it has not.
+func endOf(ctx context.Context) *contract.Failure {
+	cause := context.Cause(ctx)
+	switch {
+	case cause == nil:
+		return nil
+	case errors.Is(cause, errTimeout):
+		return &contract.Failure{Class: contract.ClassDeadlineExceeded, Message: "the run did not end within its time",
+			Hint: "raise spec.runTimeout, or lower what spec.load asks for"}
+	}
+	return &contract.Failure{Class: contract.ClassInterrupted, Message: "the runner was told to stop before the run had ended",
+		Hint: "look for the reason among the pod's events: a deletion, an eviction, a drained node"}
+}
+
+func (r *run) configure(context.Context) (err error) {
+	if r.workload, err = workload.New(r.spec.Workload); err != nil {
+		return err
+	}
+	r.load = r.workload.Load(r.spec.Load)
+	r.connector, err = mysql.NewConnector(r.spec.Target)
+	return err
+}
+
+// prepare checks the server and loads the data, on a session of its own.
+func (r *run) prepare(ctx context.Context) error {
+	session, err := r.connector.Open(ctx, mysql.SessionOptions{})
+	if err != nil {
+		return mysql.FailureOf(err, contract.ClassTargetUnreachable)
+	}
+	defer session.Close()
+	guard, err := r.preflight(session)
+	if err != nil {
+		return mysql.FailureOf(err, contract.ClassPreflightFailed)
+	}
+	r.enter(contract.PhasePrepare)
+	if err := r.workload.Prepare(r.env(ctx, session, guard)); err != nil {
+		return err
+	}
+	if r.environment.ServerVariables, err = mysql.PerformanceVariables(session); err != nil {
+		return err
+	}
+	r.before, err = mysql.ReadStatus(session)
+	return err
+}
+
+func (r *run) preflight(session *mysql.Session) (*mysql.Guard, error) {
+	var err error
+	if r.server, err = mysql.Inspect(session); err != nil {
+		return nil, err
+	}
+	r.environment.ServerVersion, r.environment.ServerFlavor = r.server.Version, r.server.Flavor()
+	need := r.workload.Requirements()
+	if f := r.server.Check(need, int64(r.load.Clients)); f != nil {
+		return nil, f
+	}
+	guard := r.guard(session)
+	r.acquired = true
+	if err := guard.Acquire(need.Tables); err != nil {
+		return nil, err
+	}
+	return guard, guard.Probe(need.Privileges)
+}
+
+func (r *run) guard(session *mysql.Session) *mysql.Guard {
+	return mysql.NewGuard(session, r.server, r.spec.Run, r.spec.Target)
+}
+
+func (r *run) env(ctx context.Context, session *mysql.Session, guard *mysql.Guard) *workload.Env {
+	return &workload.Env{Session: session, Tables: guard, MariaDB: r.server.Flavor() == mysql.MariaDB,
+		Mode: r.spec.Prepare, Stopped: ctx.Done()}
+}
+
+// measure drives the load.
+func (r *run) measure(ctx context.Context) error {
+	options := mysql.SessionOptions{
+		Database: r.spec.Target.Database, MultiStatements: r.workload.Requirements().MultiStatements,
+	}
+	r.usage = readUsage()
+	r.measured = r.options.Engine.Run(ctx, &engine.Job{
+		Workload: r.workload, Load: r.load, Phase: r.enter, Grace: grace, Monitor: &r.monitor,
+		Connect: func(ctx context.Context) (engine.Connection, error) { return r.connector.Open(ctx, options) },
+	})
+	r.environment.Runner = readUsage().since(r.usage)
+	r.warn()
+	if r.measured.Err != nil {
+		return r.measured.Err
+	}
+	if r.measured.Totals.Events == 0 && ctx.Err() == nil {
+		return &contract.Failure{Class: contract.ClassWorkloadFailed, Message: "not one event succeeded in the measured part",
+			Hint: "give it more time or events: see spec.load"}
+	}
+	return nil
+}
+
+// warn notes what a reader must know to trust the numbers.
+func (r *run) warn() {
+	u, elapsed := r.environment.Runner, r.measured.Elapsed
+	if n := r.measured.Totals.Clamped; n > 0 {
+		r.warnings = append(r.warnings, fmt.Sprintf("%d latencies lay outside of 1 µs to 1 h and were recorded as the limit", n))
+	}
+	available := int64(elapsed) * int64(u.GOMAXPROCS)
+	if used := u.CPUUserNanos + u.CPUSystemNanos; available > 0 && used*100/available >= saturated {
+		r.warnings = append(r.warnings, fmt.Sprintf("the runner used %d %% of its %d processors: it may have been the bottleneck",
+			min(used*100/available, 100), u.GOMAXPROCS))
+	}
+	if u.ThrottledNanos > 0 {
+		r.warnings = append(r.warnings, fmt.Sprintf("the runner was held back by its CPU limit for %s", time.Duration(u.ThrottledNanos)))
+	}
+}
+
+// close reads the counters, checks the result and cleans up, as far as the state of
+// the server lets it. The first failure is the run's.
+func (r *run) close(ctx context.Context, failure *contract.Failure) *contract.Failure {
+	session, err := r.connector.Open(ctx, mysql.SessionOptions{})
+	if err != nil {
+		return r.closingFailure(failure, err, contract.ClassCleanupFailed)
+	}
+	defer session.Close()
+	if r.before != nil {
+		after, err := mysql.ReadStatus(session)
+		if err != nil {
+			return r.closingFailure(failure, err, contract.ClassVerifyFailed)
+		}
+		r.environment.StatusDeltas = after.Since(r.before)
+	}
+	guard := r.guard(session)
+	if failure == nil {
+		failure = r.verify(ctx, session, guard)
+	}
+	if r.spec.Cleanup == contract.CleanupNever || r.spec.Cleanup == contract.CleanupOnSuccess && failure != nil {
+		return failure
+	}
+	r.enter(contract.PhaseCleanup)
+	left, err := guard.Release()
+	if err != nil {
+		return r.closingFailure(failure, err, contract.ClassCleanupFailed)
+	}
+	if len(left) > 0 {
+		r.warnings = append(r.warnings, fmt.Sprintf("the database %s was kept: it holds what the benchmark did not make, such as %s",
+			r.spec.Target.Database, left[0]))
+	}
+	return failure
+}
+
+func (r *run) verify(ctx context.Context, session *mysql.Session, guard *mysql.Guard) *contract.Failure {
+	r.enter(contract.PhaseVerify)
+	if err := guard.Use(); err != nil {
+		return mysql.FailureOf(err, contract.ClassVerifyFailed)
+	}
+	checks, err := r.workload.Verify(r.env(ctx, session, guard))
+	r.checks = checks
+	if err != nil {
+		return mysql.FailureOf(err, contract.ClassVerifyFailed)
+	}
+	return nil
+}
+
+// closingFailure keeps the failure that was there before, and says what else went
+// wrong as a warning.
+func (r *run) closingFailure(failure *contract.Failure, err error, class contract.Class) *contract.Failure {
+	later := mysql.FailureOf(err, class)
+	if failure == nil {
+		if class == contract.ClassCleanupFailed {
+			later.Class = class
+		}
+		return later
+	}
+	r.warnings = append(r.warnings, "cleaning up: "+later.Error())
+	return failure
+}
+
+// report writes what remains of the record.
+func (r *run) report(failure *contract.Failure) (contract.Result, error) {
+	m := r.measured
+	result := contract.Result{
+		Outcome: outcome(failure, m.Totals.Events), Failure: failure, Clients: r.spec.Load.Clients,
+		ElapsedNanos: int64(m.Elapsed), Events: m.Totals.Events, Errors: m.Totals.Errors, ErrorsByNumber: m.Totals.ErrorsByNumber,
+		Attempts: m.Attempts, Retries: m.Retries, Reconnects: m.Statements.Reconnects,
+		Reads: m.Statements.Reads, Writes: m.Statements.Writes, Other: m.Statements.Other,
+		Warnings: r.warnings, Checks: r.checks,
+	}
+	if !m.Start.IsZero() {
+		result.MeasureStartUnixNanos = m.Start.UnixNano()
+	}
+	if r.environment.Runner.GOMAXPROCS == 0 {
+		r.environment.Runner = readUsage().since(usage{})
+	}
+	if err := r.enc.Environment(r.environment); err != nil {
+		return result, err
+	}
+	for _, o := range m.Operations {
+		if err := r.enc.Operation(o); err != nil {
+			return result, err
+		}
+	}
+	if err := r.enc.Series(m.Series); err != nil {
+		return result, err
+	}
+	if err := r.enc.Result(result); err != nil {
+		return result, err
+	}
+	return result, r.enc.End()
+}
+
+// outcome tells a run that was cut off from one that failed by itself.
+func outcome(failure *contract.Failure, events int64) contract.Outcome {
+	if failure == nil {
+		return contract.OutcomeSucceeded
+	}
+	switch failure.Class {
+	case contract.ClassInterrupted, contract.ClassDeadlineExceeded, contract.ClassTargetUnreachable:
+		if events > 0 {
+			return contract.OutcomePartial
+		}
+	}
+	return contract.OutcomeFailed
+}
+
+// enter begins a phase and shows it at once.
+func (r *run) enter(p contract.Phase) {
+	r.phase.Store(string(p))
+	r.progress()
+}
+
+// progress writes a line of progress. That it could not be written shows in the lines
+// that must be.
+func (r *run) progress() {
+	p := contract.Progress{Phase: contract.Phase(r.phase.Load().(string)), ElapsedNanos: int64(time.Since(r.began))}
+	r.monitor.Progress(time.Now(), &p)
+	_ = r.enc.Progress(p)
+}
+
+// reportProgress writes progress at the interval of the spec until it is stopped.
+func (r *run) reportProgress() (stop func()) {
+	ticker := time.NewTicker(time.Duration(r.spec.ProgressInterval))
+	quit, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-ticker.C:
+				r.progress()
+			case <-quit:
+				return
+			}
+		}
+	}()
+	return func() {
+		ticker.Stop()
+		close(quit)
+		<-done
+	}
+}
+
+// Clean drops what the benchmark of the spec has made in the target, if anything. It
+// needs nothing but the server; the error is a *contract.Failure.
+func Clean(ctx context.Context, spec *contract.RunSpec, log io.Writer) error {
+	connector, err := mysql.NewConnector(spec.Target)
+	if err != nil {
+		return err
+	}
+	session, err := connector.Open(ctx, mysql.SessionOptions{})
+	if err != nil {
+		return mysql.FailureOf(err, contract.ClassTargetUnreachable)
+	}
+	defer session.Close()
+	server, err := mysql.Inspect(session)
+	if err != nil {
+		return mysql.FailureOf(err, contract.ClassCleanupFailed)
+	}
+	left, err := mysql.NewGuard(session, server, spec.Run, spec.Target).Release()
+	if err != nil {
+		return mysql.FailureOf(err, contract.ClassCleanupFailed)
+	}
+	for _, name := range left {
+		fmt.Fprintf(log, "kept: %s.%s, which the benchmark did not make\n", spec.Target.Database, name)
+	}
+	return nil
+}
