@@ -1,0 +1,198 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"dbbench.dev/operator/hack/image/oci"
+)
+
+const pauseImage = "dbbench.dev/sandbox/pause:1"
+
+// serverImage is a database server from Debian's packages.
+type serverImage struct {
+	tag   string
+	suite string
+	pkgs  string
+}
+
+var serverImages = map[string]serverImage{
+	"mariadb-10.11": {"dbbench.dev/sandbox/mariadb:10.11", "bookworm", "mariadb-server,mariadb-client"},
+	"mariadb-11.8":  {"dbbench.dev/sandbox/mariadb:11.8", "trixie", "mariadb-server,mariadb-client"},
+	"mysql":         {"dbbench.dev/sandbox/mysql:9", "sid", "mysql-server,mysql-client"},
+}
+
+func serverNames() string { return strings.Join(slices.Sorted(maps.Keys(serverImages)), ", ") }
+
+// serverUID owns the data directory of a server's image.
+const serverUID = 999
+
+// loadPause builds the image that holds a pod's namespaces.
+func (s *sandbox) loadPause(ctx context.Context) error {
+	if s.hasImage(ctx, pauseImage) {
+		return nil
+	}
+	binary := s.in("run", "pause")
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", binary, "./pause")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if text, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build pause: %w: %s", err, text)
+	}
+	file, err := oci.ReadFile(binary, "/pause")
+	if err != nil {
+		return err
+	}
+	image := oci.Image{Tag: pauseImage, Architecture: runtime.GOARCH, User: "65535:65535", Entrypoint: []string{"/pause"}, Files: []oci.File{file}}
+	tarball := s.in("run", "pause.tar")
+	if err := image.Write(tarball); err != nil {
+		return err
+	}
+	return s.loadImages(ctx, []string{tarball})
+}
+
+func (s *sandbox) hasImage(ctx context.Context, tag string) bool {
+	text, err := exec.CommandContext(ctx, "ctr", "--address", s.socket(), "--namespace", "k8s.io", "image", "ls", "-q", "name=="+tag).Output()
+	return err == nil && strings.TrimSpace(string(text)) == tag
+}
+
+// loadImages imports tarballs into the sandbox's containerd.
+func (s *sandbox) loadImages(ctx context.Context, files []string) error {
+	for _, file := range files {
+		if err := s.ctr(ctx, "image", "import", file); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *sandbox) loadServerImage(ctx context.Context) error {
+	return s.serverImages(ctx, []string{"mariadb-10.11"})
+}
+
+// serverImages builds the named servers' images into the cache and loads them.
+func (s *sandbox) serverImages(ctx context.Context, names []string) error {
+	for _, name := range names {
+		image, ok := serverImages[name]
+		if !ok {
+			return fmt.Errorf("no server image %q; there are %s", name, serverNames())
+		}
+		tarball, err := s.buildServer(ctx, image)
+		if err != nil {
+			return fmt.Errorf("image %s: %w", image.tag, err)
+		}
+		marker := s.in("run", filepath.Base(tarball)+".loaded")
+		if _, err := os.Stat(marker); err == nil && s.hasImage(ctx, image.tag) {
+			continue
+		}
+		if err := errors.Join(s.loadImages(ctx, []string{tarball}), os.WriteFile(marker, nil, 0o644)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// buildServer makes a server's image in the cache, unless it is there.
+func (s *sandbox) buildServer(ctx context.Context, image serverImage) (string, error) {
+	entrypoint, err := files.ReadFile("files/server-entrypoint")
+	if err != nil {
+		return "", err
+	}
+	key := sha256.Sum256(fmt.Append(nil, image, string(entrypoint), rootfsOptions))
+	tarball := filepath.Join(s.cache, "images", hex.EncodeToString(key[:6])+".tar")
+	if _, err := os.Stat(tarball); err == nil {
+		return tarball, nil
+	}
+	if err := os.MkdirAll(filepath.Dir(tarball), 0o755); err != nil {
+		return "", err
+	}
+	rootfs, err := s.rootfs(ctx, image)
+	if err != nil {
+		return "", err
+	}
+	built := oci.Image{
+		Tag: image.tag, Architecture: runtime.GOARCH, User: fmt.Sprintf("%d:%d", serverUID, serverUID),
+		Entrypoint: []string{"/usr/local/bin/server-entrypoint"},
+		Layers:     []string{rootfs},
+		Files: []oci.File{
+			{Path: "/usr/local/bin/server-entrypoint", Mode: 0o755, Data: entrypoint},
+			{Path: "/var/lib/mysql", Mode: 0o770, Dir: true, UID: serverUID},
+			{Path: "/run/mysqld", Mode: 0o770, Dir: true, UID: serverUID},
+		},
+	}
+	if err := built.Write(tarball + ".new"); err != nil {
+		return "", err
+	}
+	return tarball, os.Rename(tarball+".new", tarball)
+}
+
+// rootfsOptions leave out what no server needs, and the package's own data directory.
+var rootfsOptions = []string{
+	"--variant=minbase",
+	`--aptopt=Acquire::Check-Valid-Until "false"`,
+	"--dpkgopt=path-exclude=/usr/share/man/*", "--dpkgopt=path-exclude=/usr/share/doc/*", "--dpkgopt=path-exclude=/usr/share/locale/*",
+	"--customize-hook=rm -rf \"$1\"/var/lib/mysql/* \"$1\"/var/lib/mysql-files \"$1\"/var/cache/apt/* \"$1\"/var/lib/apt/lists/*",
+}
+
+// rootfs makes a server's root filesystem with the machine's own mirror.
+func (s *sandbox) rootfs(ctx context.Context, image serverImage) (string, error) {
+	// Like the image it is kept: entrypoints change, packages do not.
+	key := sha256.Sum256(fmt.Append(nil, image, rootfsOptions))
+	tarball := filepath.Join(s.cache, "images", "rootfs-"+hex.EncodeToString(key[:6])+".tar")
+	if _, err := os.Stat(tarball); err == nil {
+		return tarball, nil
+	}
+	mirror, err := debianMirror("/etc/apt")
+	if err != nil {
+		return "", err
+	}
+	s.say("building the root filesystem of %s; about a minute", image.tag)
+	args := append(slices.Clone(rootfsOptions), "--include="+image.pkgs, image.suite, tarball+".new.tar", mirror)
+	if err := s.command(ctx, "mmdebstrap", args...); err != nil {
+		return "", err
+	}
+	return tarball, os.Rename(tarball+".new.tar", tarball)
+}
+
+// debianMirror reads the mirror of Debian that the machine's own sources name.
+func debianMirror(dir string) (string, error) {
+	names, _ := filepath.Glob(filepath.Join(dir, "sources.list.d", "*"))
+	for _, name := range append([]string{filepath.Join(dir, "sources.list")}, names...) {
+		f, err := os.Open(name)
+		if err != nil {
+			continue
+		}
+		mirror := mirrorOf(bufio.NewScanner(f))
+		f.Close()
+		if mirror != "" {
+			return mirror, nil
+		}
+	}
+	return "", fmt.Errorf("no mirror of Debian in %s/sources.list or sources.list.d; a machine of another distribution cannot build server images", dir)
+}
+
+// mirrorOf finds the address of Debian's main archive in either form of sources.
+func mirrorOf(lines *bufio.Scanner) string {
+	for lines.Scan() {
+		fields := strings.Fields(lines.Text())
+		if len(fields) < 2 || fields[0] != "deb" && fields[0] != "URIs:" {
+			continue
+		}
+		for _, field := range fields[1:] {
+			if strings.Contains(field, "://") && strings.HasSuffix(strings.TrimSuffix(field, "/"), "/debian") {
+				return field
+			}
+		}
+	}
+	return ""
+}
