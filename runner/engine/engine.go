@@ -33,7 +33,8 @@ type Job struct {
 	Load contract.Load
 	// Connect opens a session of a client.
 	Connect func(ctx context.Context) (Connection, error)
-	// Phase is told which part begins, Connect, Warmup or Measure. It may be nil.
+	// Phase is told which part begins, Connect, Warmup or Measure, on any goroutine. It
+	// may be nil.
 	Phase func(contract.Phase)
 	// Grace is how long clients may take to finish their event when the job is stopped,
 	// before their connections are closed.

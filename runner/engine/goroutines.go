@@ -136,6 +136,7 @@ func (r *run) fail(err error) {
 	}
 	r.mu.Unlock()
 	if first {
+		r.stopped.Store(true)
 		go r.stopGracefully()
 	}
 }

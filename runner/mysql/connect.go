@@ -179,6 +179,9 @@ func dial(ctx context.Context, network, address string) (net.Conn, error) {
 	if err != nil {
 		return nil, &dialError{err}
 	}
+	if conn, err = newBlockingConn(conn); err != nil {
+		return nil, &dialError{err}
+	}
 	if a, ok := ctx.Value(attemptKey{}).(*attempt); ok {
 		a.conn = conn
 	}
