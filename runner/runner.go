@@ -216,7 +216,10 @@ func (r *run) guard(session *mysql.Session) *mysql.Guard {
 
 func (r *run) env(ctx context.Context, session *mysql.Session, guard *mysql.Guard) *workload.Env {
 	return &workload.Env{Session: session, Tables: guard, MariaDB: r.server.Flavor() == mysql.MariaDB,
-		Mode: r.spec.Prepare, Stopped: ctx.Done()}
+		Mode: r.spec.Prepare, Stopped: ctx.Done(),
+		Connect: func() (workload.Connection, error) {
+			return r.connector.Open(ctx, mysql.SessionOptions{Database: r.spec.Target.Database})
+		}}
 }
 
 // measure drives the load.

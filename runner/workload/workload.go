@@ -106,6 +106,15 @@ type Env struct {
 	Mode contract.Prepare
 	// Stopped is closed when the run ends early; long loads look at it.
 	Stopped <-chan struct{}
+	// Connect opens another session with the benchmark's database selected, for a load
+	// that uses several. It is nil where there is only Session.
+	Connect func() (Connection, error)
+}
+
+// Connection is a session that whoever opened it closes.
+type Connection interface {
+	Session
+	Close() error
 }
 
 // Tables makes and drops the tables of a workload. It keeps to what the benchmark
