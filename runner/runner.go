@@ -23,6 +23,9 @@ const (
 	// cleaning up. With the grace it keeps within the 30 s that Kubernetes gives a pod to
 	// end.
 	closingTime = 15 * time.Second
+	// maxThreads is up to how many sessions each may take a thread. With more of them the
+	// time is spent in queues, and threads cost memory and may be limited.
+	maxThreads = 128
 	// saturated is the share of its processors above which the runner says that it may
 	// have been the bottleneck, in percent.
 	saturated = 90
@@ -216,7 +219,7 @@ func (r *run) guard(session *mysql.Session) *mysql.Guard {
 
 func (r *run) env(ctx context.Context, session *mysql.Session, guard *mysql.Guard) *workload.Env {
 	return &workload.Env{Session: session, Tables: guard, MariaDB: r.server.Flavor() == mysql.MariaDB,
-		Mode: r.spec.Prepare, Stopped: ctx.Done(),
+		Mode: r.spec.Prepare, Clients: int(r.load.Clients), Stopped: ctx.Done(),
 		Connect: func() (workload.Connection, error) {
 			return r.connector.Open(ctx, mysql.SessionOptions{Database: r.spec.Target.Database})
 		}}
@@ -224,8 +227,10 @@ func (r *run) env(ctx context.Context, session *mysql.Session, guard *mysql.Guar
 
 // measure drives the load.
 func (r *run) measure(ctx context.Context) error {
+	need := r.workload.Requirements()
 	options := mysql.SessionOptions{
-		Database: r.spec.Target.Database, MultiStatements: r.workload.Requirements().MultiStatements,
+		Database: r.spec.Target.Database, MultiStatements: need.MultiStatements,
+		Blocking: int(r.load.Clients)*need.Sessions <= maxThreads,
 	}
 	r.usage = readUsage()
 	r.measured = r.options.Engine.Run(ctx, &engine.Job{

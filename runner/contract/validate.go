@@ -272,19 +272,36 @@ func (s *RunSpec) validateRunner() error {
 	return nil
 }
 
+// member is one that Workload may hold.
+type member struct {
+	name     string
+	set      bool
+	validate func() error
+}
+
+func (w *Workload) members() []member {
+	return []member{
+		{"slap", w.Slap != nil, w.Slap.validate},
+		{"oltp", w.OLTP != nil, w.OLTP.validate},
+	}
+}
+
 // Name is the field that is set: the name of the workload.
 func (w *Workload) Name() string {
-	if w.Slap != nil {
-		return "slap"
+	for _, m := range w.members() {
+		if m.set {
+			return m.name
+		}
 	}
 	return ""
 }
 
 func (w *Workload) validate() error {
-	if w.Slap == nil {
+	members := slices.DeleteFunc(w.members(), func(m member) bool { return !m.set })
+	if len(members) != 1 {
 		return errors.New("workload: exactly one member must be set")
 	}
-	return w.Slap.validate()
+	return members[0].validate()
 }
 
 // The load types of slap.

@@ -5,6 +5,7 @@ package contract
 // point's values set, and nothing is copied field by field.
 type Workload struct {
 	Slap *Slap `json:"slap,omitempty"`
+	OLTP *OLTP `json:"oltp,omitempty"`
 }
 
 // Slap is mysqlslap's auto-generated load.

@@ -104,6 +104,8 @@ type Env struct {
 	MariaDB bool
 	// Mode says whether data may be loaded.
 	Mode contract.Prepare
+	// Clients is the number of the load's clients, over all replicas.
+	Clients int
 	// Stopped is closed when the run ends early; long loads look at it.
 	Stopped <-chan struct{}
 	// Connect opens another session with the benchmark's database selected, for a load
