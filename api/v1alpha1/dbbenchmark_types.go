@@ -257,7 +257,7 @@ type Target struct {
 
 	// tls protects the connections.
 	// +optional
-	// +kubebuilder:default={}
+	// +kubebuilder:default={mode: Preferred}
 	TLS TLS `json:"tls,omitzero"`
 
 	// sessionVariables are set on every connection, by name. Values are sent as the

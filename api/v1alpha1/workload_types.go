@@ -72,11 +72,11 @@ type Slap struct {
 	// autoIncrement adds a serial key (--auto-generate-sql-add-autoincrement).
 	// +optional
 	// +kubebuilder:default=false
-	AutoIncrement bool `json:"autoIncrement"`
+	AutoIncrement bool `json:"autoIncrement,omitempty"`
 	// guidPrimary adds a primary key of UUIDs (--auto-generate-sql-guid-primary).
 	// +optional
 	// +kubebuilder:default=false
-	GUIDPrimary bool `json:"guidPrimary"`
+	GUIDPrimary bool `json:"guidPrimary,omitempty"`
 	// secondaryIndexes is the number of further unique columns
 	// (--auto-generate-sql-secondary-indexes). Default 0.
 	// +optional
@@ -88,7 +88,7 @@ type Slap struct {
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=512
-	IntColumns int32 `json:"intColumns"`
+	IntColumns *int32 `json:"intColumns,omitempty"`
 	// intColumnsIndexed adds an index per INT column.
 	// +optional
 	IntColumnsIndexed bool `json:"intColumnsIndexed,omitempty"`
@@ -97,7 +97,7 @@ type Slap struct {
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=512
-	CharColumns int32 `json:"charColumns"`
+	CharColumns *int32 `json:"charColumns,omitempty"`
 	// charColumnsIndexed adds an index per VARCHAR column.
 	// +optional
 	CharColumnsIndexed bool `json:"charColumnsIndexed,omitempty"`
@@ -120,7 +120,7 @@ type Slap struct {
 	// +optional
 	// +kubebuilder:default=100
 	// +kubebuilder:validation:Minimum=0
-	PreloadRows int64 `json:"preloadRows"`
+	PreloadRows *int64 `json:"preloadRows,omitempty"`
 	// commitEvery commits after so many statements, with autocommit off (--commit).
 	// Default 0: autocommit.
 	// +optional
@@ -135,12 +135,12 @@ type Slap struct {
 	// Default true.
 	// +optional
 	// +kubebuilder:default=true
-	ExactCounts bool `json:"exactCounts"`
+	ExactCounts *bool `json:"exactCounts,omitempty"`
 	// timingIncludesConnect counts connecting in the elapsed time, as mysqlslap
 	// does. Default true.
 	// +optional
 	// +kubebuilder:default=true
-	TimingIncludesConnect bool `json:"timingIncludesConnect"`
+	TimingIncludesConnect *bool `json:"timingIncludesConnect,omitempty"`
 	// seed makes the generated values the same in every run. Default: another for
 	// each run, as mysqlslap.
 	// +optional
@@ -189,14 +189,14 @@ type OLTP struct {
 	// autoIncrement declares the key AUTO_INCREMENT (auto_inc). Default true.
 	// +optional
 	// +kubebuilder:default=true
-	AutoIncrement bool `json:"autoIncrement"`
+	AutoIncrement *bool `json:"autoIncrement,omitempty"`
 	// secondary declares id a plain key instead of the primary one (secondary).
 	// +optional
 	Secondary bool `json:"secondary,omitempty"`
 	// createSecondary adds the index on k after the load (create_secondary). Default true.
 	// +optional
 	// +kubebuilder:default=true
-	CreateSecondary bool `json:"createSecondary"`
+	CreateSecondary *bool `json:"createSecondary,omitempty"`
 	// bigIntIDs declares ids BIGINT, for tables of more than 2^31 rows.
 	// +optional
 	BigIntIDs bool `json:"bigIntIDs,omitempty"`
@@ -204,11 +204,11 @@ type OLTP struct {
 	// +optional
 	// +kubebuilder:default=10
 	// +kubebuilder:validation:Minimum=0
-	PointSelects int32 `json:"pointSelects"`
+	PointSelects *int32 `json:"pointSelects,omitempty"`
 	// rangeSelects switches the four kinds of range query (range_selects). Default true.
 	// +optional
 	// +kubebuilder:default=true
-	RangeSelects bool `json:"rangeSelects"`
+	RangeSelects *bool `json:"rangeSelects,omitempty"`
 	// rangeSize is the number of rows of a range (range_size). Default 100.
 	// +optional
 	// +kubebuilder:default=100
@@ -218,37 +218,37 @@ type OLTP struct {
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=0
-	SimpleRanges int32 `json:"simpleRanges"`
+	SimpleRanges *int32 `json:"simpleRanges,omitempty"`
 	// sumRanges per transaction (sum_ranges). Default 1.
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=0
-	SumRanges int32 `json:"sumRanges"`
+	SumRanges *int32 `json:"sumRanges,omitempty"`
 	// orderRanges per transaction (order_ranges). Default 1.
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=0
-	OrderRanges int32 `json:"orderRanges"`
+	OrderRanges *int32 `json:"orderRanges,omitempty"`
 	// distinctRanges per transaction (distinct_ranges). Default 1.
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=0
-	DistinctRanges int32 `json:"distinctRanges"`
+	DistinctRanges *int32 `json:"distinctRanges,omitempty"`
 	// indexUpdates per transaction (index_updates). Default 1.
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=0
-	IndexUpdates int32 `json:"indexUpdates"`
+	IndexUpdates *int32 `json:"indexUpdates,omitempty"`
 	// nonIndexUpdates per transaction (non_index_updates). Default 1.
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=0
-	NonIndexUpdates int32 `json:"nonIndexUpdates"`
+	NonIndexUpdates *int32 `json:"nonIndexUpdates,omitempty"`
 	// deleteInserts per transaction (delete_inserts). Default 1.
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=0
-	DeleteInserts int32 `json:"deleteInserts"`
+	DeleteInserts *int32 `json:"deleteInserts,omitempty"`
 	// skipTransaction leaves out BEGIN and COMMIT (skip_trx).
 	// +optional
 	SkipTransaction bool `json:"skipTransaction,omitempty"`
@@ -268,7 +268,7 @@ type OLTP struct {
 	// +optional
 	// +kubebuilder:default=5
 	// +kubebuilder:validation:Minimum=0
-	Delta int32 `json:"delta"`
+	Delta *int32 `json:"delta,omitempty"`
 	// reconnectEvery reconnects after so many events (reconnect). Default 0: never.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
@@ -328,7 +328,7 @@ type Distribution struct {
 	// +kubebuilder:default=75
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
-	SpecialShare int32 `json:"specialShare"`
+	SpecialShare *int32 `json:"specialShare,omitempty"`
 	// paretoH is the parameter h (rand-pareto-h). Default "0.2".
 	// +optional
 	// +kubebuilder:default="0.2"
@@ -379,7 +379,7 @@ type LinkBench struct {
 	// +kubebuilder:default=16
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1024
-	Partitions int32 `json:"partitions"`
+	Partitions *int32 `json:"partitions,omitempty"`
 	// loaders is the number of connections that load the graph. Default 10.
 	// +optional
 	// +kubebuilder:default=10
@@ -397,13 +397,13 @@ type LinkBench struct {
 	// +kubebuilder:default=8
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=255
-	LinkDataSize int32 `json:"linkDataSize"`
+	LinkDataSize *int32 `json:"linkDataSize,omitempty"`
 	// nodeDataSize is the median size of a node's payload. Default 128.
 	// +optional
 	// +kubebuilder:default=128
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1048576
-	NodeDataSize int32 `json:"nodeDataSize"`
+	NodeDataSize *int32 `json:"nodeDataSize,omitempty"`
 	// mix is the share of each operation.
 	// +optional
 	// +kubebuilder:default={}
@@ -413,16 +413,16 @@ type LinkBench struct {
 	// +optional
 	// +kubebuilder:default=100
 	// +kubebuilder:validation:Minimum=-1
-	MaxFailedRequests int32 `json:"maxFailedRequests"`
+	MaxFailedRequests *int32 `json:"maxFailedRequests,omitempty"`
 	// writeUncorrelatedBug reads the parameters of uncorrelated writes as the
 	// original does, from those of reads. Default true.
 	// +optional
 	// +kubebuilder:default=true
-	WriteUncorrelatedBug bool `json:"writeUncorrelatedBug"`
+	WriteUncorrelatedBug *bool `json:"writeUncorrelatedBug,omitempty"`
 	// leftoverBug divides a node's links over the types as the original does. Default true.
 	// +optional
 	// +kubebuilder:default=true
-	LeftoverBug bool `json:"leftoverBug"`
+	LeftoverBug *bool `json:"leftoverBug,omitempty"`
 	// seed of the load and the requests. Default: another for each run.
 	// +optional
 	Seed *int64 `json:"seed,omitempty"`
@@ -527,7 +527,7 @@ type Payload struct {
 	// autocommit commits each statement. Default true.
 	// +optional
 	// +kubebuilder:default=true
-	Autocommit bool `json:"autocommit"`
+	Autocommit *bool `json:"autocommit,omitempty"`
 	// commitEvery commits after so many statements where autocommit is false. Default 100.
 	// +optional
 	// +kubebuilder:default=100
@@ -548,7 +548,7 @@ type Payload struct {
 	// seed of the values. Default 0: the same values in every run and on every target.
 	// +optional
 	// +kubebuilder:default=0
-	Seed int64 `json:"seed"`
+	Seed int64 `json:"seed,omitempty"`
 }
 
 // SQL is the user's own statements. Texts may hold several statements, separated
@@ -620,7 +620,7 @@ type SQLStatement struct {
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000
-	Weight int32 `json:"weight"`
+	Weight *int32 `json:"weight,omitempty"`
 	// transaction puts the statements between BEGIN and COMMIT.
 	// +optional
 	Transaction bool `json:"transaction,omitempty"`
@@ -641,11 +641,11 @@ type SQLParameter struct {
 	// min of the range. Default 1.
 	// +optional
 	// +kubebuilder:default=1
-	Min int64 `json:"min"`
+	Min *int64 `json:"min,omitempty"`
 	// max of the range. Default 100.
 	// +optional
 	// +kubebuilder:default=100
-	Max int64 `json:"max"`
+	Max *int64 `json:"max,omitempty"`
 	// values of a List.
 	// +optional
 	// +listType=atomic

@@ -89,8 +89,13 @@ func (c *Cluster) Kubectl(ctx context.Context, args ...string) (string, error) {
 
 // Apply applies manifests, given as text.
 func (c *Cluster) Apply(ctx context.Context, manifests string, args ...string) error {
-	_, err := c.kubectlWith(ctx, strings.NewReader(manifests), append([]string{"apply", "--server-side", "-f", "-"}, args...)...)
+	_, err := c.KubectlIn(ctx, manifests, append([]string{"apply", "--server-side", "-f", "-"}, args...)...)
 	return err
+}
+
+// KubectlIn is Kubectl with a text on its standard input.
+func (c *Cluster) KubectlIn(ctx context.Context, in string, args ...string) (string, error) {
+	return c.kubectlWith(ctx, strings.NewReader(in), args...)
 }
 
 func (c *Cluster) kubectlWith(ctx context.Context, in io.Reader, args ...string) (string, error) {
