@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -67,31 +68,27 @@ type process struct {
 
 // watched is an output that a test can wait for.
 type watched struct {
-	bytes.Buffer
+	mu      sync.Mutex
+	buffer  bytes.Buffer
 	changed chan struct{}
-	lock    chan struct{}
 }
 
-func newWatched() *watched {
-	w := &watched{changed: make(chan struct{}, 1), lock: make(chan struct{}, 1)}
-	return w
-}
+func newWatched() *watched { return &watched{changed: make(chan struct{}, 1)} }
 
 func (w *watched) Write(b []byte) (int, error) {
-	w.lock <- struct{}{}
-	n, err := w.Buffer.Write(b)
-	<-w.lock
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	select {
 	case w.changed <- struct{}{}:
 	default:
 	}
-	return n, err
+	return w.buffer.Write(b)
 }
 
 func (w *watched) text() string {
-	w.lock <- struct{}{}
-	defer func() { <-w.lock }()
-	return w.Buffer.String()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.buffer.String()
 }
 
 // outcome is how a runner ended.
@@ -138,10 +135,13 @@ func (p *process) await(text string) {
 		select {
 		case <-p.stdout.changed:
 		case <-ctx.Done():
-			p.t.Fatalf("the runner did not write %q:\n%s\n%s", text, p.stdout.text(), p.stderr.text())
+			p.t.Fatalf("the runner did not write %q:\n%s\n%s", text, tail(p.stdout.text()), p.stderr.text())
 		}
 	}
 }
+
+// tail is the end of an output, for messages.
+func tail(s string) string { return s[max(0, len(s)-2000):] }
 
 func (p *process) wait() outcome {
 	p.t.Helper()
@@ -169,7 +169,7 @@ func mustSucceed(t *testing.T, spec contract.RunSpec) *contract.Record {
 	t.Helper()
 	o := runSpec(t, spec)
 	if o.exit != exitOK || o.recordErr != nil || o.record.Result.Outcome != contract.OutcomeSucceeded {
-		t.Fatalf("exit code %d, record %v\n%s\n%s", o.exit, o.recordErr, o.stdout, o.stderr)
+		t.Fatalf("exit code %d, record %v\n%s\n%s", o.exit, o.recordErr, tail(o.stdout), o.stderr)
 	}
 	if o.termination == nil || o.termination.Outcome != contract.OutcomeSucceeded || o.termination.Run != spec.Run.ID {
 		t.Fatalf("termination message %+v", o.termination)
@@ -182,7 +182,7 @@ func mustSucceed(t *testing.T, spec contract.RunSpec) *contract.Record {
 func mustFail(t *testing.T, o outcome, class contract.Class) *contract.Failure {
 	t.Helper()
 	if o.exit != exitFailed || o.recordErr != nil {
-		t.Fatalf("exit code %d, record %v\n%s\n%s", o.exit, o.recordErr, o.stdout, o.stderr)
+		t.Fatalf("exit code %d, record %v\n%s\n%s", o.exit, o.recordErr, tail(o.stdout), o.stderr)
 	}
 	f := o.record.Result.Failure
 	if f == nil || f.Class != class {

@@ -167,6 +167,7 @@ func (e *tlsError) Unwrap() error { return e.err }
 
 // attempt follows one attempt to connect.
 type attempt struct {
+	blocking bool
 	conn     net.Conn
 	verified bool // the server's certificate was accepted
 }
@@ -179,41 +180,44 @@ func dial(ctx context.Context, network, address string) (net.Conn, error) {
 	if err != nil {
 		return nil, &dialError{err}
 	}
-	if conn, err = newBlockingConn(conn); err != nil {
-		return nil, &dialError{err}
+	a, ok := ctx.Value(attemptKey{}).(*attempt)
+	if !ok {
+		return conn, nil
 	}
-	if a, ok := ctx.Value(attemptKey{}).(*attempt); ok {
-		a.conn = conn
+	if a.blocking {
+		if conn, err = newBlockingConn(conn); err != nil {
+			return nil, &dialError{err}
+		}
 	}
+	a.conn = conn
 	return conn, nil
 }
 
-// open opens a connection with the database selected, or none where it is empty. The
-// second result is its socket, which may be closed from anywhere to end a call that
-// is under way.
-func (c *Connector) open(ctx context.Context, database string, multiStatements bool) (driver.Conn, net.Conn, error) {
+// open opens a connection. The second result is its socket, which may be closed from
+// anywhere to end a call that is under way.
+func (c *Connector) open(ctx context.Context, options SessionOptions) (driver.Conn, net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 
 	config := c.config.Clone()
-	config.DBName = database
-	config.MultiStatements = multiStatements
+	config.DBName = options.Database
+	config.MultiStatements = options.MultiStatements
 	if c.plain.Load() {
 		config.TLS = nil
 	}
-	conn, socket, err := connectOnce(ctx, config)
+	conn, socket, err := connectOnce(ctx, config, options.Blocking)
 	var te *tlsError
 	if errors.As(err, &te) && c.target.TLS.Mode == contract.TLSPreferred {
 		config.TLS = nil
-		if conn, socket, err = connectOnce(ctx, config); err == nil {
+		if conn, socket, err = connectOnce(ctx, config, options.Blocking); err == nil {
 			c.plain.Store(true)
 		}
 	}
 	return conn, socket, err
 }
 
-func connectOnce(ctx context.Context, config *driverpkg.Config) (driver.Conn, net.Conn, error) {
-	a := &attempt{}
+func connectOnce(ctx context.Context, config *driverpkg.Config, blocking bool) (driver.Conn, net.Conn, error) {
+	a := &attempt{blocking: blocking}
 	if config.TLS != nil {
 		config.TLS = watchHandshake(config.TLS, a)
 	}

@@ -37,6 +37,9 @@ type SessionOptions struct {
 	// Database is selected on connecting; empty selects none.
 	Database        string
 	MultiStatements bool
+	// Blocking has the calls block in the kernel, on Linux, which answers soonest and
+	// takes a thread for each session that waits.
+	Blocking bool
 }
 
 // driverConn is what is used of the driver's connection.
@@ -68,7 +71,7 @@ func (c *Connector) Open(ctx context.Context, options SessionOptions) (*Session,
 }
 
 func (s *Session) connect() error {
-	conn, socket, err := s.connector.open(s.ctx, s.options.Database, s.options.MultiStatements)
+	conn, socket, err := s.connector.open(s.ctx, s.options)
 	if err != nil {
 		return err
 	}
