@@ -33,6 +33,9 @@ const (
 	erLockDeadlock    = 1213
 )
 
+// errStopped ends a load when the run ends early, which is then the failure.
+var errStopped = errors.New("stopped while data was loaded")
+
 // Dataset is the data of a workload, which runs may share. It is loaded in parts, by
 // several connections at once; a load that was cut off goes on with the parts that are
 // missing.
@@ -321,7 +324,7 @@ func (l *stepLoad) work(s Session) error {
 		}
 		select {
 		case <-l.stopped:
-			return errors.New("stopped while data was loaded")
+			return errStopped
 		default:
 		}
 		if err := l.part(s, l.parts[i]); err != nil {

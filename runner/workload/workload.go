@@ -149,4 +149,5 @@ var registry = []struct {
 	new  func(contract.Workload) Workload
 }{
 	{"slap", func(w contract.Workload) Workload { return newSlap(*w.Slap) }},
+	{"oltp", func(w contract.Workload) Workload { return newOLTP(*w.OLTP) }},
 }
