@@ -1,0 +1,231 @@
+package resources
+
+import (
+	"fmt"
+	"path"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"dbbench.dev/operator/api/v1alpha1"
+	"dbbench.dev/operator/controllers/plan"
+	"dbbench.dev/operator/runner/contract"
+)
+
+// RunnerContainer is the name of the container that reports.
+const RunnerContainer = "runner"
+
+// AnnotationRunSpec carries the run's spec to its pods, which read it as a file.
+const AnnotationRunSpec = "dbbench.dev/run-spec"
+
+const (
+	// deadlineMargin is what a Job gets beyond the runner's own timeout, so that a
+	// runner that is late still reports for itself.
+	deadlineMargin = 90 * time.Second
+	// gracePeriod is for clean-up after SIGTERM.
+	gracePeriod = 45 * time.Second
+	// cleanupTimeout bounds the Job that drops a deleted benchmark's data.
+	cleanupTimeout = time.Minute
+
+	runnerUser = 65532
+)
+
+// RunJob is the Job of a run.
+func RunJob(b *v1alpha1.DBBenchmark, execution string, run plan.Run, image string) (*batchv1.Job, error) {
+	spec, err := RunSpec(b, execution, run)
+	if err != nil {
+		return nil, err
+	}
+	return job(b, execution, JobName(b, execution, run.ID), PurposeRun, spec, nil, image, Timeout(b)+deadlineMargin)
+}
+
+// CleanupJob is the Job that drops what a benchmark left in a target.
+func CleanupJob(b *v1alpha1.DBBenchmark, target, image string) (*batchv1.Job, error) {
+	run := plan.Run{ID: "cleanup-" + Shorten(target, 30), Target: target, Workload: b.Spec.Workload, Load: b.Spec.Load}
+	spec, err := RunSpec(b, "cleanup", run)
+	if err != nil {
+		return nil, err
+	}
+	spec.Timeout = contract.Duration(cleanupTimeout)
+	return job(b, "cleanup", JobName(b, string(b.UID[:min(8, len(b.UID))]), run.ID), PurposeCleanup, spec, []string{"cleanup"}, image, cleanupTimeout)
+}
+
+func job(b *v1alpha1.DBBenchmark, execution, name, purpose string, spec *contract.RunSpec, args []string, image string, deadline time.Duration) (*batchv1.Job, error) {
+	text, err := contract.EncodeRunSpec(*spec)
+	if err != nil {
+		return nil, fmt.Errorf("run %s: %w", spec.Run.ID, err)
+	}
+	target, err := findTarget(b, spec.Target.Name)
+	if err != nil {
+		return nil, err
+	}
+	labels := Labels(b, execution, purpose)
+	labels[LabelRun] = spec.Run.ID
+	labels[LabelServer] = ServerKey(b.Namespace, target)
+	return &batchv1.Job{
+		TypeMeta: metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, Namespace: b.Namespace, Labels: labels,
+			OwnerReferences: []metav1.OwnerReference{owner(b)},
+		},
+		Spec: batchv1.JobSpec{
+			Completions:           new(spec.Replicas),
+			Parallelism:           new(spec.Replicas),
+			CompletionMode:        new(batchv1.IndexedCompletion),
+			BackoffLimit:          new(int32(0)),
+			PodReplacementPolicy:  new(batchv1.Failed),
+			ActiveDeadlineSeconds: new(int64(deadline.Seconds())),
+			Template:              podTemplate(b, target, labels, string(text), args, image),
+		},
+	}, nil
+}
+
+func owner(b *v1alpha1.DBBenchmark) metav1.OwnerReference {
+	return metav1.OwnerReference{
+		APIVersion: v1alpha1.GroupVersion.String(), Kind: "DBBenchmark",
+		Name: b.Name, UID: b.UID, Controller: new(true),
+	}
+}
+
+func podTemplate(b *v1alpha1.DBBenchmark, target v1alpha1.Target, labels map[string]string, runSpec string, args []string, image string) corev1.PodTemplateSpec {
+	t := b.Spec.Runner.Template
+	if t.Image != "" {
+		image = t.Image
+	}
+	return corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{
+			Labels:      merge(t.Labels, labels),
+			Annotations: merge(t.Annotations, map[string]string{AnnotationRunSpec: runSpec}),
+		},
+		Spec: corev1.PodSpec{
+			RestartPolicy:                 corev1.RestartPolicyNever,
+			AutomountServiceAccountToken:  new(false),
+			EnableServiceLinks:            new(false),
+			TerminationGracePeriodSeconds: new(int64(gracePeriod.Seconds())),
+			SecurityContext: &corev1.PodSecurityContext{
+				RunAsNonRoot: new(true), RunAsUser: new(int64(runnerUser)), RunAsGroup: new(int64(runnerUser)), FSGroup: new(int64(runnerUser)),
+				SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+			},
+			ImagePullSecrets:          t.ImagePullSecrets,
+			NodeSelector:              t.NodeSelector,
+			Affinity:                  t.Affinity,
+			Tolerations:               t.Tolerations,
+			TopologySpreadConstraints: t.TopologySpreadConstraints,
+			PriorityClassName:         t.PriorityClassName,
+			Containers: []corev1.Container{{
+				Name: RunnerContainer, Image: image, ImagePullPolicy: t.ImagePullPolicy,
+				Command: []string{"/runner"}, Args: args,
+				Resources:                runnerResources(t.Resources),
+				TerminationMessagePolicy: corev1.TerminationMessageReadFile,
+				SecurityContext: &corev1.SecurityContext{
+					AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true),
+					Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+				},
+				VolumeMounts: mounts(target),
+			}},
+			Volumes: volumes(target),
+		},
+	}
+}
+
+// merge lays ours over theirs.
+func merge(theirs, ours map[string]string) map[string]string {
+	all := make(map[string]string, len(theirs)+len(ours))
+	for _, m := range []map[string]string{theirs, ours} {
+		for k, v := range m {
+			all[k] = v
+		}
+	}
+	return all
+}
+
+// runnerResources are a user's, or enough for a thousand clients. Without a limit of
+// the CPU the generator is not throttled while it measures.
+func runnerResources(given *corev1.ResourceRequirements) corev1.ResourceRequirements {
+	if given != nil {
+		return *given
+	}
+	return corev1.ResourceRequirements{
+		Requests: corev1.ResourceList{
+			corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("64Mi"),
+		},
+		Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("512Mi")},
+	}
+}
+
+func mounts(t v1alpha1.Target) []corev1.VolumeMount {
+	all := []corev1.VolumeMount{
+		{Name: "run", MountPath: path.Dir(contract.RunSpecPath), ReadOnly: true},
+		{Name: "credentials", MountPath: contract.CredentialsDir, ReadOnly: true},
+	}
+	if hasTLS(t) {
+		all = append(all, corev1.VolumeMount{Name: "tls", MountPath: contract.TLSDir, ReadOnly: true})
+	}
+	return all
+}
+
+func hasTLS(t v1alpha1.Target) bool { return t.TLS.CASecretRef != nil || t.TLS.ClientSecretRef != nil }
+
+// secretMode lets the runner's group read.
+const secretMode = 0o440
+
+func volumes(t v1alpha1.Target) []corev1.Volume {
+	ref := t.CredentialsSecretRef
+	all := []corev1.Volume{
+		{Name: "run", VolumeSource: corev1.VolumeSource{DownwardAPI: &corev1.DownwardAPIVolumeSource{
+			Items: []corev1.DownwardAPIVolumeFile{{
+				Path:     path.Base(contract.RunSpecPath),
+				FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.annotations['" + AnnotationRunSpec + "']"},
+			}},
+		}}},
+		{Name: "credentials", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
+			SecretName: ref.Name, DefaultMode: new(int32(secretMode)),
+			Items: []corev1.KeyToPath{
+				{Key: orDefault(ref.UsernameKey, "username"), Path: contract.UsernameFile},
+				{Key: orDefault(ref.PasswordKey, "password"), Path: contract.PasswordFile},
+			},
+		}}},
+	}
+	if hasTLS(t) {
+		all = append(all, corev1.Volume{Name: "tls", VolumeSource: corev1.VolumeSource{Projected: tlsSources(t.TLS)}})
+	}
+	return all
+}
+
+func orDefault(value, fallback string) string {
+	if value == "" {
+		return fallback
+	}
+	return value
+}
+
+func tlsSources(tls v1alpha1.TLS) *corev1.ProjectedVolumeSource {
+	projected := &corev1.ProjectedVolumeSource{DefaultMode: new(int32(secretMode))}
+	add := func(name string, items ...corev1.KeyToPath) {
+		projected.Sources = append(projected.Sources, corev1.VolumeProjection{Secret: &corev1.SecretProjection{
+			LocalObjectReference: corev1.LocalObjectReference{Name: name}, Items: items,
+		}})
+	}
+	if ref := tls.CASecretRef; ref != nil {
+		add(ref.Name, corev1.KeyToPath{Key: orDefault(ref.Key, contract.CAFile), Path: contract.CAFile})
+	}
+	if ref := tls.ClientSecretRef; ref != nil {
+		add(ref.Name, corev1.KeyToPath{Key: "tls.crt", Path: contract.ClientCertFile}, corev1.KeyToPath{Key: "tls.key", Path: contract.ClientKeyFile})
+	}
+	return projected
+}
+
+// Results is an empty shard of an execution's results.
+func Results(b *v1alpha1.DBBenchmark, execution string, shard int) *corev1.ConfigMap {
+	return &corev1.ConfigMap{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: ResultsName(b, execution, shard), Namespace: b.Namespace,
+			Labels: Labels(b, execution, PurposeResults), OwnerReferences: []metav1.OwnerReference{owner(b)},
+		},
+		Data: map[string]string{},
+	}
+}

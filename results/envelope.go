@@ -1,0 +1,56 @@
+// Package results turns records into what people read: points with their statistics,
+// tables, reports. It is pure.
+package results
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"dbbench.dev/operator/api/v1alpha1"
+	"dbbench.dev/operator/runner/contract"
+)
+
+// EnvelopeVersion names the revision of Envelope that this build writes.
+const EnvelopeVersion = "dbbench.dev/result/v1"
+
+// Envelope is a run as a results ConfigMap keeps it, under the key of its run. It
+// says by itself what was run, so that it can be read without the resource.
+type Envelope struct {
+	Version    string              `json:"version"`
+	Run        string              `json:"run"`
+	Point      string              `json:"point"`
+	Target     string              `json:"target"`
+	Parameters v1alpha1.Parameters `json:"parameters,omitempty"`
+	Iteration  int32               `json:"iteration"`
+	Clients    int32               `json:"clients"`
+	// Failure is absent where the run succeeded.
+	Failure *Failure `json:"failure,omitempty"`
+	// Records are those of the runner pods, by replica. A failed run may have some.
+	Records []contract.Record `json:"records,omitempty"`
+}
+
+// Failure is why a run did not succeed.
+type Failure struct {
+	// Reason is a reason of the condition Failed.
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+}
+
+// Encode writes an envelope as the value of a ConfigMap's key.
+func (e Envelope) Encode() (string, error) {
+	text, err := json.Marshal(e)
+	return string(text), err
+}
+
+// Decode reads an envelope. What users may have edited is read leniently, but one of
+// another version or run is refused.
+func Decode(run, text string) (Envelope, error) {
+	var e Envelope
+	if err := json.Unmarshal([]byte(text), &e); err != nil {
+		return e, fmt.Errorf("result of %s: %w", run, err)
+	}
+	if e.Version != EnvelopeVersion || e.Run != run {
+		return e, fmt.Errorf("result of %s: version %q of run %q; it is %q that is read", run, e.Version, e.Run, EnvelopeVersion)
+	}
+	return e, nil
+}
