@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -228,15 +229,20 @@ func (r *run) env(ctx context.Context, session *mysql.Session, guard *mysql.Guar
 // measure drives the load.
 func (r *run) measure(ctx context.Context) error {
 	need := r.workload.Requirements()
+	sessions := int(r.load.Clients) * need.Sessions
 	options := mysql.SessionOptions{
-		Database: r.spec.Target.Database, MultiStatements: need.MultiStatements,
-		Blocking: int(r.load.Clients)*need.Sessions <= maxThreads,
+		Database: r.spec.Target.Database, MultiStatements: need.MultiStatements, Blocking: sessions <= maxThreads,
+	}
+	restore := func() {}
+	if options.Blocking {
+		restore = reserveProcs(int(r.load.Clients))
 	}
 	r.usage = readUsage()
 	r.measured = r.options.Engine.Run(ctx, &engine.Job{
 		Workload: r.workload, Load: r.load, Phase: r.enter, Grace: grace, Monitor: &r.monitor,
 		Connect: func(ctx context.Context) (engine.Connection, error) { return r.connector.Open(ctx, options) },
 	})
+	restore()
 	r.environment.Runner = readUsage().since(r.usage)
 	r.warn()
 	if r.measured.Err != nil {
@@ -247,6 +253,16 @@ func (r *run) measure(ctx context.Context) error {
 			Hint: "give it more time or events: see spec.load"}
 	}
 	return nil
+}
+
+// reserveProcs gives each client whose calls block a P of the Go scheduler of its own,
+// and one more that is idle. A client that comes back from a call then goes on at once;
+// with fewer the threads pass them on to each other. It is no claim to processors: the
+// kernel shares those out.
+func reserveProcs(clients int) (restore func()) {
+	before := runtime.GOMAXPROCS(0)
+	runtime.GOMAXPROCS(max(before, clients+1))
+	return func() { runtime.GOMAXPROCS(before) }
 }
 
 // warn notes what a reader must know to trust the numbers.

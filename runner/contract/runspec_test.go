@@ -93,6 +93,7 @@ func TestRunSpecValidate(t *testing.T) {
 		{"Key needs", func(s *RunSpec) { s.Workload.Slap.LoadType = SlapKey }},
 		{"there must be a column", func(s *RunSpec) { s.Workload.Slap.IntColumns, s.Workload.Slap.CharColumns = 0, 0 }},
 		{"uniqueQueries", func(s *RunSpec) { s.Workload.Slap.UniqueQueries = 0 }},
+		{"MiB of statements", func(s *RunSpec) { s.Workload.Slap.CharColumns, s.Workload.Slap.UniqueWrites = 900, 90000 }},
 		{"preloadRows", func(s *RunSpec) { s.Workload.Slap.PreloadRows = -1 }},
 		{"commitEvery", func(s *RunSpec) { s.Workload.Slap.CommitEvery = -1 }},
 	} {

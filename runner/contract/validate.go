@@ -347,5 +347,12 @@ func (s *Slap) validate() error {
 			return fmt.Errorf("workload.slap.%s is %d, must be %d to %d", f.name, f.n, f.min, f.max)
 		}
 	}
+	// All statements are made once and kept.
+	const intBytes, charBytes, maxBytes = 11, 129, 64 << 20
+	statement := int64(s.IntColumns)*intBytes + int64(s.CharColumns)*charBytes
+	if total := statement * int64(s.UniqueQueries+s.UniqueWrites); total > maxBytes {
+		return fmt.Errorf("workload.slap: uniqueQueries and uniqueWrites make %d MiB of statements, at most %d are allowed: lower them or the column counts",
+			total>>20, maxBytes>>20)
+	}
 	return nil
 }
