@@ -11,7 +11,7 @@ import (
 // Run is one target × point × iteration: one Job.
 type Run struct {
 	// ID is stable and unique in an execution, and fit for a label and a ConfigMap
-	// key, such as "mariadb-p0003-i2".
+	// key, such as "p0003-mariadb-i2".
 	ID string
 	// Point names the combination of the axes' values, the same on every target.
 	Point string
@@ -38,3 +38,7 @@ type SpecError struct {
 }
 
 func (e *SpecError) Error() string { return fmt.Sprintf("%s: %s", e.Path, e.Message) }
+
+func invalid(path, format string, args ...any) *SpecError {
+	return &SpecError{Reason: v1alpha1.ReasonInvalidSpec, Path: path, Message: fmt.Sprintf(format, args...)}
+}

@@ -21,25 +21,25 @@ import (
 	"dbbench.dev/operator/config/crd"
 )
 
-// specSchema is what admission knows of a spec: its structure, its ranges and its
-// rules. A point of a sweep is held to the same.
-type specSchema struct {
+// admission is what an API server knows of a spec: its structure, the ranges of its
+// fields and the rules across them. A point of a sweep is held to the same.
+type admission struct {
 	structure *schema.Structural
 	openAPI   validation.SchemaValidator
 	rules     *cel.Validator
 }
 
-// loadSchema reads the generated CustomResourceDefinition, once. That it can be read
-// is a matter of the build, so that a failure is a defect and panics.
-var loadSchema = sync.OnceValue(func() *specSchema {
-	s, err := newSpecSchema(crd.DBBenchmarks)
+// specSchema reads the generated CustomResourceDefinition, once. Whether it can be
+// read is settled when the program is built, so that a failure is a defect and panics.
+var specSchema = sync.OnceValue(func() *admission {
+	a, err := newAdmission(crd.DBBenchmarks)
 	if err != nil {
 		panic(fmt.Sprintf("the embedded CustomResourceDefinition: %v", err))
 	}
-	return s
+	return a
 })
 
-func newSpecSchema(text []byte) (*specSchema, error) {
+func newAdmission(text []byte) (*admission, error) {
 	var v1 apiextensionsv1.CustomResourceDefinition
 	if err := yaml.UnmarshalStrict(text, &v1); err != nil {
 		return nil, err
@@ -61,40 +61,59 @@ func newSpecSchema(text []byte) (*specSchema, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &specSchema{structure, openAPI, cel.NewValidator(structure, false, celconfig.PerCallLimit)}, nil
+	return &admission{structure, openAPI, cel.NewValidator(structure, false, celconfig.PerCallLimit)}, nil
 }
 
-// validate holds a spec, as JSON, to what admission holds it to.
-func (s *specSchema) validate(spec map[string]any) field.ErrorList {
-	path := field.NewPath("spec")
-	errs := validation.ValidateCustomResource(path, spec, s.openAPI)
-	if len(errs) > 0 {
-		return errs // rules may presume what the schema ensures
+// validate holds a spec, as JSON, to all of it.
+func (a *admission) validate(spec map[string]any) []*SpecError {
+	if faults := a.checkFields(spec); len(faults) > 0 {
+		return faults // the rules presume that the fields are what they should be
 	}
-	errs, _ = s.rules.Validate(context.Background(), path, s.structure, spec, nil, celconfig.RuntimeCELCostBudget)
-	return errs
+	return a.checkRules(spec)
+}
+
+// checkFields checks each field by itself: its type, its range, its form.
+func (a *admission) checkFields(spec map[string]any) []*SpecError {
+	var faults []*SpecError
+	for _, e := range validation.ValidateCustomResource(field.NewPath("spec"), spec, a.openAPI) {
+		faults = append(faults, invalid(e.Field, "%s", e.ErrorBody()))
+	}
+	return faults
+}
+
+// checkRules checks the rules across fields.
+func (a *admission) checkRules(spec map[string]any) []*SpecError {
+	errs, _ := a.rules.Validate(context.Background(), field.NewPath("spec"), a.structure, spec, nil, celconfig.RuntimeCELCostBudget)
+	var faults []*SpecError
+	for _, e := range errs {
+		faults = append(faults, invalid(e.Field, "%s", e.Detail)) // the body would print the whole object
+	}
+	return faults
 }
 
 // setDefaults sets the fields of a spec, as JSON, that are absent and have a default.
-func (s *specSchema) setDefaults(spec map[string]any) { defaulting.Default(spec, s.structure) }
+func (a *admission) setDefaults(spec map[string]any) { defaulting.Default(spec, a.structure) }
 
-// lookUp resolves a path such as load.clients to a field that takes a single value.
-func (s *specSchema) lookUp(path string) error {
-	at, walked := s.structure, "spec"
-	for name := range strings.SplitSeq(path, ".") {
+// checkPath sees that a path such as load.clients names a field under workload or load
+// that takes a single value.
+func (a *admission) checkPath(path string) error {
+	names := strings.Split(path, ".")
+	if names[0] != "workload" && names[0] != "load" {
+		return fmt.Errorf("%q is not under workload or load", path)
+	}
+	at := a.structure
+	for i, name := range names {
 		next, ok := at.Properties[name]
 		if !ok {
-			return fmt.Errorf("%s has no field %q; it has %s", walked, name, strings.Join(slices.Sorted(maps.Keys(at.Properties)), ", "))
+			return fmt.Errorf("%s has no field %q; it has %s", strings.Join(names[:i], "."), name, strings.Join(slices.Sorted(maps.Keys(at.Properties)), ", "))
 		}
-		at, walked = &next, walked+"."+name
+		at = &next
 	}
-	switch at.Type {
-	case "integer", "string", "boolean":
+	switch {
+	case at.Type == "integer", at.Type == "string", at.Type == "boolean", at.XIntOrString:
 		return nil
-	case "":
-		if at.XIntOrString {
-			return nil
-		}
+	case len(at.Properties) > 0:
+		return fmt.Errorf("%s has fields of its own; name one of them: %s", path, strings.Join(slices.Sorted(maps.Keys(at.Properties)), ", "))
 	}
-	return fmt.Errorf("%s is not a field with a single value; name one below it: %s", walked, strings.Join(slices.Sorted(maps.Keys(at.Properties)), ", "))
+	return fmt.Errorf("%s is a list or a map, and an axis needs a field with a single value", path)
 }

@@ -1,0 +1,122 @@
+package plan
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"dbbench.dev/operator/api/v1alpha1"
+)
+
+// Default sets the defaults of a spec that has not been through an API server.
+func Default(spec *v1alpha1.DBBenchmarkSpec) error {
+	tree, err := toTree(spec)
+	if err != nil {
+		return err
+	}
+	var defaulted v1alpha1.DBBenchmarkSpec
+	if err := decodeStrictly(tree, &defaulted); err != nil {
+		return invalid("spec", "%v", err)
+	}
+	defaulted.Sweep = spec.Sweep // it has no defaults, and its values stay as they were written
+	*spec = defaulted
+	return nil
+}
+
+// Validate holds a spec to what admission holds it to, for programs without a
+// cluster. It returns every fault as a *SpecError, joined.
+func Validate(spec *v1alpha1.DBBenchmarkSpec) error {
+	tree, err := toTree(spec)
+	if err != nil {
+		return err
+	}
+	var faults []error
+	for _, fault := range specSchema().validate(tree) {
+		faults = append(faults, fault)
+	}
+	return errors.Join(faults...)
+}
+
+// complete is a valid spec with its defaults, and the same as JSON less the sweep: the
+// tree in which the sweep's values are set.
+func complete(spec *v1alpha1.DBBenchmarkSpec) (*v1alpha1.DBBenchmarkSpec, map[string]any, error) {
+	spec = spec.DeepCopy()
+	if err := Default(spec); err != nil {
+		return nil, nil, err
+	}
+	tree, err := toTree(spec)
+	if err != nil {
+		return nil, nil, err
+	}
+	if faults := specSchema().validate(tree); len(faults) > 0 {
+		return nil, nil, faults[0]
+	}
+	delete(tree, "sweep")
+	return spec, tree, nil
+}
+
+// toTree is a spec as JSON, with defaults, whole numbers as int64.
+func toTree(spec *v1alpha1.DBBenchmarkSpec) (map[string]any, error) {
+	tree, err := runtime.DefaultUnstructuredConverter.ToUnstructured(spec)
+	if err != nil {
+		return nil, invalid("spec", "%v", err)
+	}
+	specSchema().setDefaults(tree)
+	return tree, nil
+}
+
+// decode reads the part of a tree that a sweep varies.
+func decode(tree map[string]any) (workload v1alpha1.Workload, load v1alpha1.Load, err error) {
+	return workload, load, errors.Join(
+		decodeStrictly(tree["workload"], &workload),
+		decodeStrictly(tree["load"], &load),
+	)
+}
+
+func decodeStrictly(tree, into any) error {
+	text, err := json.Marshal(tree)
+	if err != nil {
+		return err
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	return d.Decode(into)
+}
+
+// Hash is a digest of the part of a spec that decides what is run. A change elsewhere
+// (suspend, thresholds, limits, the schedule) starts no execution.
+func Hash(spec *v1alpha1.DBBenchmarkSpec) string {
+	s := spec.DeepCopy()
+	s.Suspend, s.Schedule, s.HistoryLimit = false, nil, nil
+	s.Thresholds, s.Baseline, s.MaxSpreadPercent = nil, nil, nil
+	s.Cleanup, s.OnFailure, s.Retries, s.RunTimeout = "", "", 0, nil
+	text, err := json.Marshal(s)
+	if err != nil {
+		// Only values that are no JSON fail, which no spec from an API server has. Expand
+		// refuses them; here they are as good as any other value.
+		text = []byte(err.Error())
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:8])
+}
+
+// WorkloadName is a workload in a word, such as slap/Write.
+func WorkloadName(w v1alpha1.Workload) string {
+	switch {
+	case w.Slap != nil:
+		return "slap/" + string(w.Slap.LoadType)
+	case w.OLTP != nil:
+		return "oltp/" + string(w.OLTP.Script)
+	case w.LinkBench != nil:
+		return "linkbench"
+	case w.Payload != nil:
+		return "payload/" + string(w.Payload.Operation)
+	case w.SQL != nil:
+		return "sql"
+	}
+	return ""
+}
