@@ -62,7 +62,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if bench, err = follow(ctx, c, bench, stderr); err != nil {
+	if err := follow(ctx, c, bench, stderr); err != nil {
 		return err
 	}
 	return show(ctx, c, bench, stdout)
@@ -107,25 +107,25 @@ func apply(ctx context.Context, c *cluster.Cluster) (types.NamespacedName, error
 }
 
 // follow prints the progress until the benchmark has ended.
-func follow(ctx context.Context, c *cluster.Cluster, key types.NamespacedName, out io.Writer) (types.NamespacedName, error) {
+func follow(ctx context.Context, c *cluster.Cluster, key types.NamespacedName, out io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	last := ""
 	for {
 		bench, err := c.Benchmark(ctx, key)
 		if err != nil {
-			return key, err
+			return err
 		}
 		if line := cluster.Progress(bench); line != last {
 			fmt.Fprintln(out, line)
 			last = line
 		}
 		if cluster.Ended(bench) {
-			return key, nil
+			return nil
 		}
 		select {
 		case <-ctx.Done():
-			return key, fmt.Errorf("%s did not end within %s: %w", key.Name, patience, ctx.Err())
+			return fmt.Errorf("%s did not end within %s: %w", key.Name, patience, ctx.Err())
 		case <-time.After(time.Second):
 		}
 	}
