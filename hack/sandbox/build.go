@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -24,49 +25,48 @@ var ldflags = "-s -w" +
 	" -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=37" +
 	" -X k8s.io/client-go/pkg/version.gitVersion=v" + kubernetesVersion
 
-// binDir is where the binary for the present sources lies or will lie: a change of
-// the sources or of the toolchain makes another one.
-func (s *sandbox) binDir() (string, error) {
+// buildKey stands for all that the binary in the folder is made of: the module, the
+// sources, the toolchain and its options.
+func buildKey(dir string) (string, error) {
 	h := sha256.New()
-	fmt.Fprintln(h, runtime.Version(), ldflags)
+	fmt.Fprintln(h, runtime.Version(), runtime.GOARCH, ldflags)
 	for _, name := range []string{"go.mod", "go.sum", "kube/main.go"} {
-		f, err := os.Open(name)
+		text, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil {
-			return "", fmt.Errorf("run the sandbox in its own folder: %w", err)
+			return "", fmt.Errorf("run the sandbox in its own folder (hack/sandbox): %w", err)
 		}
-		_, err = io.Copy(h, f)
-		f.Close()
-		if err != nil {
-			return "", err
-		}
+		fmt.Fprintf(h, "%s %d\n", name, len(text))
+		h.Write(text)
 	}
-	return filepath.Join(s.cache, "kube-"+hex.EncodeToString(h.Sum(nil))[:12]), nil
+	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// build makes the Kubernetes binary, unless it is there.
+// build makes the Kubernetes binary, unless the one in the cache is of these sources.
 func (s *sandbox) build(ctx context.Context) error {
-	bin, err := s.binDir()
+	key, err := buildKey(".")
 	if err != nil {
 		return err
 	}
-	kube := filepath.Join(bin, "kube")
-	if _, err := os.Stat(kube); err == nil {
+	built, err := os.ReadFile(s.bin("kube.key"))
+	if err == nil && string(built) == key {
 		return nil
 	}
-	if err := os.MkdirAll(bin, 0o755); err != nil {
+	if err := os.MkdirAll(s.bin(""), 0o755); err != nil {
 		return err
 	}
 	s.say("building Kubernetes %s; about 12 minutes on 2 cores where nothing is cached", kubernetesVersion)
-	if err := s.compile(ctx, kube+".new"); err != nil {
+	if err := s.compile(ctx, s.bin("kube.new")); err != nil {
 		return err
 	}
 	for _, name := range components {
-		link := filepath.Join(bin, name)
-		if err := os.Symlink("kube", link); err != nil && !os.IsExist(err) {
+		if err := os.Symlink("kube", s.bin(name)); err != nil && !errors.Is(err, os.ErrExist) {
 			return err
 		}
 	}
-	return os.Rename(kube+".new", kube)
+	if err := os.Rename(s.bin("kube.new"), s.bin("kube")); err != nil {
+		return err
+	}
+	return os.WriteFile(s.bin("kube.key"), []byte(key), 0o644)
 }
 
 func (s *sandbox) compile(ctx context.Context, output string) error {
@@ -86,16 +86,28 @@ func (s *sandbox) compile(ctx context.Context, output string) error {
 	return nil
 }
 
-// follow counts the packages that go build -v names, and says so now and then. It
-// returns the last line.
+// follow counts the packages that go build -v names, and says so now and then, also
+// while nothing is named: linking takes long. It returns the last line.
 func (s *sandbox) follow(r io.Reader) string {
-	start, said, count, last := time.Now(), time.Now(), 0, ""
-	for lines := bufio.NewScanner(r); lines.Scan(); count++ {
-		last = lines.Text()
-		if time.Since(said) > 10*time.Second {
-			said = time.Now()
-			s.say("  %4.0fs  %d packages, now %s", time.Since(start).Seconds(), count, last)
+	lines := make(chan string)
+	go func() {
+		defer close(lines)
+		for scan := bufio.NewScanner(r); scan.Scan(); {
+			lines <- scan.Text()
+		}
+	}()
+	tick := time.NewTicker(10 * time.Second)
+	defer tick.Stop()
+	start, count, last := time.Now(), 0, ""
+	for {
+		select {
+		case line, ok := <-lines:
+			if !ok {
+				return last
+			}
+			count, last = count+1, line
+		case <-tick.C:
+			s.say("  %4.0f s, %d packages compiled", time.Since(start).Seconds(), count)
 		}
 	}
-	return last
 }

@@ -20,6 +20,10 @@ type daemon struct {
 	start uint64 // in clock ticks since boot, field 22 of /proc/PID/stat
 }
 
+// daemonEnv is all that a daemon gets of an environment: the user's own may hold
+// proxies, credentials and options of etcd.
+var daemonEnv = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root"}
+
 // startDaemon starts a program with its output in a log file, unless it runs.
 func (s *sandbox) startDaemon(name string, argv ...string) error {
 	if s.daemonAlive(name) {
@@ -28,7 +32,7 @@ func (s *sandbox) startDaemon(name string, argv ...string) error {
 	if err := os.MkdirAll(s.in("log"), 0o755); err != nil {
 		return err
 	}
-	log, err := os.OpenFile(s.in("log", name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	log, err := os.OpenFile(s.logFile(name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return err
 	}
@@ -36,7 +40,7 @@ func (s *sandbox) startDaemon(name string, argv ...string) error {
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Dir = s.state
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.Env = append(os.Environ(), "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+	cmd.Env = daemonEnv
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start %s: %w", name, err)
@@ -50,6 +54,17 @@ func (s *sandbox) startDaemon(name string, argv ...string) error {
 }
 
 func (s *sandbox) pidFile(name string) string { return s.in("pid", name) }
+func (s *sandbox) logFile(name string) string { return s.in("log", name+".log") }
+
+// lastLine is what a daemon said last.
+func (s *sandbox) lastLine(name string) string {
+	text, err := os.ReadFile(s.logFile(name))
+	if err != nil {
+		return err.Error()
+	}
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	return lines[len(lines)-1]
+}
 
 // readDaemon reads what startDaemon recorded.
 func (s *sandbox) readDaemon(name string) (daemon, error) {
@@ -67,6 +82,26 @@ func (s *sandbox) readDaemon(name string) (daemon, error) {
 func (s *sandbox) daemonAlive(name string) bool {
 	d, err := s.readDaemon(name)
 	return err == nil && d.alive()
+}
+
+// deadDaemons are those that were started and do not run.
+func (s *sandbox) deadDaemons() []string {
+	var dead []string
+	for _, name := range daemons {
+		if d, err := s.readDaemon(name); err == nil && !d.alive() {
+			dead = append(dead, name)
+		}
+	}
+	return dead
+}
+
+// forgetDead removes the records of daemons that have ended, so that one that ends
+// from now on is noticed.
+func (s *sandbox) forgetDead() {
+	for _, name := range s.deadDaemons() {
+		s.say("%s has ended; starting it again", name)
+		_ = os.Remove(s.pidFile(name)) // startDaemon writes it anew
+	}
 }
 
 func (d daemon) alive() bool {

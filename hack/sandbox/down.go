@@ -2,62 +2,15 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
 )
-
-// machine is what of the machine's own state up changes, as it was before.
-type machine struct {
-	IPForward string `json:"ipForward"`
-	// KubeChains says that chains of another Kubernetes were there.
-	KubeChains bool `json:"kubeChains"`
-	// Paths of sharedPaths that were there.
-	Paths []string `json:"paths"`
-}
-
-// sharedPaths are those that the components make outside the sandbox's folders,
-// whatever their flags say.
-func sharedPaths() []string {
-	shared := []string{"/run/containerd", "/var/log/containers", "/var/lib/cni", "/var/lib/kubelet", "/run/xtables.lock"}
-	groups, _ := filepath.Glob("/sys/fs/cgroup/*")
-	for _, group := range append(groups, "/sys/fs/cgroup") {
-		shared = append(shared, filepath.Join(group, "kubepods"), filepath.Join(group, "k8s.io"))
-	}
-	return shared
-}
-
-// rememberMachine records the machine's state once, before the first change.
-func (s *sandbox) rememberMachine() error {
-	file := s.in("machine.json")
-	if _, err := os.Stat(file); err == nil {
-		return nil
-	}
-	forward, err := os.ReadFile(ipForward)
-	if err != nil {
-		return err
-	}
-	m := machine{IPForward: strings.TrimSpace(string(forward))}
-	rules, _ := exec.Command("iptables-save").Output()
-	m.KubeChains = strings.Contains(string(rules), ":KUBE-")
-	for _, path := range sharedPaths() {
-		if _, err := os.Lstat(path); err == nil {
-			m.Paths = append(m.Paths, path)
-		}
-	}
-	text, err := json.Marshal(m)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(file, text, 0o644)
-}
 
 // down stops everything and removes what up made. It goes on after a failure, so
 // that as little as possible is left.
@@ -70,29 +23,28 @@ func (s *sandbox) down(ctx context.Context, purge bool) error {
 			return err
 		}
 	}
-	text, err := os.ReadFile(s.in("machine.json"))
-	if errors.Is(err, os.ErrNotExist) {
-		s.say("the sandbox is down")
-		return os.RemoveAll(s.state)
-	} else if err != nil {
+	before, err := s.recalledMachine()
+	if err != nil {
 		return err
 	}
-	var before machine
-	if err := json.Unmarshal(text, &before); err != nil {
-		return fmt.Errorf("machine.json: %w", err)
+	if before == nil {
+		s.say("the sandbox is down")
+		return nil
 	}
+	shared := s.sharedFiles(before.Folders)
 	var failures error
 	try := func(err error) { failures = errors.Join(failures, err) }
 	for _, name := range slices.Backward(daemons) {
 		if name != "containerd" {
-			try(s.stopDaemon(name, 10*time.Second))
+			try(s.stopDaemon(name, patience))
 		}
 	}
 	try(s.killPods())
-	try(s.stopDaemon("containerd", 10*time.Second))
+	try(s.stopDaemon("containerd", patience))
 	try(s.unmountAll())
-	try(s.removeNetwork(ctx, before))
-	try(removeShared(before))
+	try(s.removeNetwork(ctx, before.KubeChains))
+	try(restoreSysctls(before.Sysctls))
+	try(removeShared(shared, before.Folders))
 	if failures != nil {
 		return failures // the state stays, so that a second down can go on
 	}
@@ -102,6 +54,9 @@ func (s *sandbox) down(ctx context.Context, purge bool) error {
 	s.say("the sandbox is down and removed")
 	return nil
 }
+
+// patience is short, as nothing that a daemon could still write is kept.
+const patience = time.Second
 
 // killPods ends the containers and their shims: the processes in the cgroups of pods
 // that were started by the sandbox's containerd.
@@ -169,13 +124,17 @@ func (s *sandbox) unmountAll() error {
 	}
 	var failures error
 	for _, point := range mountsBelow(string(text), s.state) {
-		if err := syscall.Unmount(point, syscall.MNT_DETACH); err != nil {
+		if err := syscall.Unmount(point, syscall.MNT_DETACH|umountNoFollow); err != nil {
 			failures = errors.Join(failures, fmt.Errorf("unmount %s: %w", point, err))
 		}
 	}
 	return failures
 }
 
+// umountNoFollow is UMOUNT_NOFOLLOW of umount2(2), which package syscall lacks.
+const umountNoFollow = 8
+
+// mountsBelow lists the mount points below dir, the latest first.
 func mountsBelow(mounts, dir string) []string {
 	var points []string
 	for line := range strings.Lines(mounts) {
@@ -185,35 +144,4 @@ func mountsBelow(mounts, dir string) []string {
 	}
 	slices.Reverse(points)
 	return points
-}
-
-// removeShared removes those of sharedPaths that were not there before.
-func removeShared(before machine) error {
-	var failures error
-	for _, path := range sharedPaths() {
-		if slices.Contains(before.Paths, path) {
-			continue
-		}
-		if strings.HasPrefix(path, "/sys/fs/cgroup/") {
-			removeCgroups(path)
-			continue
-		}
-		failures = errors.Join(failures, os.RemoveAll(path))
-	}
-	return failures
-}
-
-// removeCgroups removes a tree of control groups, which knows rmdir alone. One that
-// is in use stays.
-func removeCgroups(root string) {
-	var dirs []string
-	_ = filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
-		if err == nil && d.IsDir() {
-			dirs = append(dirs, path)
-		}
-		return nil
-	})
-	for _, dir := range slices.Backward(dirs) {
-		_ = syscall.Rmdir(dir)
-	}
 }

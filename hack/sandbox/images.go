@@ -33,6 +33,9 @@ var serverImages = map[string]serverImage{
 	"mysql":         {"dbbench.dev/sandbox/mysql:9", "sid", "mysql-server,mysql-client"},
 }
 
+// defaultServer is the one that up loads.
+const defaultServer = "mariadb-10.11"
+
 func serverNames() string { return strings.Join(slices.Sorted(maps.Keys(serverImages)), ", ") }
 
 // serverUID owns the data directory of a server's image.
@@ -68,6 +71,9 @@ func (s *sandbox) hasImage(ctx context.Context, tag string) bool {
 
 // loadImages imports tarballs into the sandbox's containerd.
 func (s *sandbox) loadImages(ctx context.Context, files []string) error {
+	if !s.daemonAlive("containerd") {
+		return errors.New("the sandbox is not up; run: sandbox up")
+	}
 	for _, file := range files {
 		if err := s.ctr(ctx, "image", "import", file); err != nil {
 			return err
@@ -77,10 +83,11 @@ func (s *sandbox) loadImages(ctx context.Context, files []string) error {
 }
 
 func (s *sandbox) loadServerImage(ctx context.Context) error {
-	return s.serverImages(ctx, []string{"mariadb-10.11"})
+	return s.serverImages(ctx, []string{defaultServer})
 }
 
-// serverImages builds the named servers' images into the cache and loads them.
+// serverImages builds the named servers' images into the cache, and loads them where
+// the sandbox is up.
 func (s *sandbox) serverImages(ctx context.Context, names []string) error {
 	for _, name := range names {
 		image, ok := serverImages[name]
@@ -90,6 +97,10 @@ func (s *sandbox) serverImages(ctx context.Context, names []string) error {
 		tarball, err := s.buildServer(ctx, image)
 		if err != nil {
 			return fmt.Errorf("image %s: %w", image.tag, err)
+		}
+		if !s.daemonAlive("containerd") {
+			s.say("built %s for the next sandbox: run server-image again when it is up", image.tag)
+			continue
 		}
 		marker := s.in("run", filepath.Base(tarball)+".loaded")
 		if _, err := os.Stat(marker); err == nil && s.hasImage(ctx, image.tag) {

@@ -5,11 +5,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 )
@@ -41,18 +44,20 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	var purge bool
 	down := &cobra.Command{
 		Use: "down", Short: "Stop everything and remove all but the cache", Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error { return s.down(ctx, purge) },
+		RunE: func(*cobra.Command, []string) error {
+			return s.alone(ctx, func(ctx context.Context) error { return s.down(ctx, purge) })
+		},
 	}
 	down.Flags().BoolVar(&purge, "purge", false, "remove the cache of builds and images too")
 	root.AddCommand(
 		down,
 		&cobra.Command{
 			Use: "up", Short: "Start the cluster, or heal it", Args: cobra.NoArgs,
-			RunE: func(*cobra.Command, []string) error { return s.up(ctx) },
+			RunE: func(*cobra.Command, []string) error { return s.alone(ctx, s.up) },
 		},
 		&cobra.Command{
 			Use: "build", Short: "Build the Kubernetes binary into the cache", Args: cobra.NoArgs,
-			RunE: func(*cobra.Command, []string) error { return s.build(ctx) },
+			RunE: func(*cobra.Command, []string) error { return s.alone(ctx, s.build) },
 		},
 		&cobra.Command{
 			Use: "status", Short: "Show components, node and pods", Args: cobra.NoArgs,
@@ -68,7 +73,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		},
 		&cobra.Command{
 			Use: "server-image NAME…", Short: "Build and load images of database servers: " + serverNames(), Args: cobra.MinimumNArgs(1),
-			RunE: func(_ *cobra.Command, names []string) error { return s.serverImages(ctx, names) },
+			RunE: func(_ *cobra.Command, names []string) error {
+				return s.alone(ctx, func(ctx context.Context) error { return s.serverImages(ctx, names) })
+			},
 		},
 	)
 	return root.Execute()
@@ -83,11 +90,43 @@ type sandbox struct {
 func (s *sandbox) say(format string, args ...any) { fmt.Fprintf(s.out, format+"\n", args...) }
 
 func (s *sandbox) printEnv(w io.Writer) error {
-	bin, err := s.binDir()
+	_, err := fmt.Fprintf(w, "KUBECONFIG=%s\nKUBECTL=%s\nKUBEBUILDER_ASSETS=%s\nMARIADB_IMAGE=%s\n",
+		s.kubeconfig(), s.bin("kubectl"), s.bin(""), serverImages[defaultServer].tag)
+	return err
+}
+
+// alone runs a command while no other one of the sandbox runs.
+func (s *sandbox) alone(ctx context.Context, command func(context.Context) error) error {
+	if err := os.MkdirAll(s.cache, 0o755); err != nil {
+		return err
+	}
+	lock, err := os.OpenFile(filepath.Join(s.cache, "lock"), os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(w, "KUBECONFIG=%s\nKUBECTL=%s/kubectl\nKUBEBUILDER_ASSETS=%s\nMARIADB_IMAGE=%s\n",
-		s.kubeconfig(), bin, bin, serverImages["mariadb-10.11"].tag)
-	return err
+	defer lock.Close() // which unlocks
+	for said := false; ; said = true {
+		err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil {
+			return command(ctx)
+		}
+		if !errors.Is(err, syscall.EWOULDBLOCK) {
+			return fmt.Errorf("lock %s: %w", lock.Name(), err)
+		}
+		if !said {
+			s.say("waiting for another sandbox command")
+		}
+		if err := sleep(ctx, 200*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
 }

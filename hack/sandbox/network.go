@@ -4,12 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"strings"
 )
-
-const ipForward = "/proc/sys/net/ipv4/ip_forward"
 
 // chain holds the sandbox's own iptables rules.
 const chain = "DBBENCH-SANDBOX"
@@ -22,8 +21,45 @@ var forwardRules = [][]string{
 	{"-d", podCIDR, "-j", "DROP"},
 }
 
+// foreignAddress finds an address of the machine's that lies in the sandbox's ranges,
+// as with another cluster. Addresses by interface.
+func foreignAddress(addresses map[string][]net.Addr) error {
+	for _, cidr := range []string{podCIDR, serviceCIDR} {
+		_, ours, err := net.ParseCIDR(cidr)
+		if err != nil {
+			return err
+		}
+		for link, all := range addresses {
+			for _, a := range all {
+				ip, ok := a.(*net.IPNet)
+				// The host's end of each pod's link has the node's own address.
+				if ok && ours.Contains(ip.IP) && ip.String() != nodeIP+"/32" {
+					return fmt.Errorf("interface %s has the address %s, and the sandbox uses %s: free that range, or use a cluster of your own (make demo CLUSTER=current)", link, ip, cidr)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func checkAddresses() error {
+	links, err := net.Interfaces()
+	if err != nil {
+		return err
+	}
+	addresses := map[string][]net.Addr{}
+	for _, link := range links {
+		// One that goes away meanwhile is in nobody's way.
+		addresses[link.Name], _ = link.Addrs()
+	}
+	return foreignAddress(addresses)
+}
+
 // network makes the node's address and the rules.
 func (s *sandbox) network(ctx context.Context) error {
+	if err := checkAddresses(); err != nil {
+		return err
+	}
 	if err := exec.CommandContext(ctx, "ip", "link", "show", bridge).Run(); err != nil {
 		if err := s.command(ctx, "ip", "link", "add", bridge, "type", "bridge"); err != nil {
 			return err
@@ -36,7 +72,7 @@ func (s *sandbox) network(ctx context.Context) error {
 	if err := s.command(ctx, "ip", "link", "set", bridge, "up"); err != nil {
 		return err
 	}
-	if err := os.WriteFile(ipForward, []byte("1"), 0o644); err != nil {
+	if err := os.WriteFile(sysctlFile("net/ipv4/ip_forward"), []byte("1"), 0o644); err != nil {
 		return err
 	}
 	if exec.CommandContext(ctx, "iptables", "-w", "-n", "-L", chain).Run() == nil {
@@ -55,26 +91,23 @@ func (s *sandbox) network(ctx context.Context) error {
 
 // removeNetwork takes away what network, kube-proxy and the CNI plugins made. Chains
 // of theirs that were there before up are somebody else's and stay.
-func (s *sandbox) removeNetwork(ctx context.Context, before machine) error {
+func (s *sandbox) removeNetwork(ctx context.Context, keepKube bool) error {
 	var failures error
 	if exec.CommandContext(ctx, "ip", "link", "show", bridge).Run() == nil {
 		failures = s.command(ctx, "ip", "link", "delete", bridge)
 	}
 	for _, family := range []string{"iptables", "ip6tables"} {
-		failures = errors.Join(failures, s.removeChains(ctx, family, before))
-	}
-	if before.IPForward == "0" {
-		failures = errors.Join(failures, os.WriteFile(ipForward, []byte("0"), 0o644))
+		failures = errors.Join(failures, s.removeChains(ctx, family, keepKube))
 	}
 	return failures
 }
 
-func (s *sandbox) removeChains(ctx context.Context, family string, before machine) error {
+func (s *sandbox) removeChains(ctx context.Context, family string, keepKube bool) error {
 	text, err := exec.CommandContext(ctx, family+"-save").Output()
 	if err != nil {
 		return nil // a machine without this family has no rules of it
 	}
-	script := removalScript(string(text), before.KubeChains)
+	script := removalScript(string(text), keepKube)
 	if script == "" {
 		return nil
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"runtime"
@@ -43,6 +44,9 @@ func (s *sandbox) needMachine(ctx context.Context) error {
 	}
 	if os.Geteuid() != 0 {
 		return errors.New("the sandbox needs root: it runs a kubelet and containers; run it with sudo, or use a cluster of your own (make demo CLUSTER=current)")
+	}
+	if !s.daemonAlive("kubelet") && listening(kubeletSocket) {
+		return errors.New("this machine runs a kubelet already, and two disturb each other; use its cluster (make demo CLUSTER=current)")
 	}
 	missing := missingPackages(exec.LookPath)
 	if len(missing) == 0 {
@@ -85,4 +89,13 @@ func (s *sandbox) command(ctx context.Context, name string, args ...string) erro
 		return fmt.Errorf("%s %s: %w: %s", name, strings.Join(args, " "), err, strings.TrimSpace(string(text)))
 	}
 	return nil
+}
+
+func listening(socket string) bool {
+	c, err := net.Dial("unix", socket)
+	if err != nil {
+		return false
+	}
+	c.Close()
+	return true
 }

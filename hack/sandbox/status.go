@@ -17,7 +17,7 @@ func (s *sandbox) status(ctx context.Context, w io.Writer) error {
 			fmt.Fprintf(w, "%-24s down\n", name)
 			healthy = false
 		case !d.alive():
-			fmt.Fprintf(w, "%-24s dead (was pid %d; see %s)\n", name, d.pid, s.in("log", name+".log"))
+			fmt.Fprintf(w, "%-24s dead (was pid %d; see %s)\n", name, d.pid, s.logFile(name))
 			healthy = false
 		default:
 			fmt.Fprintf(w, "%-24s pid %d\n", name, d.pid)

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"text/template"
@@ -21,11 +20,18 @@ var files embed.FS
 // daemons in the order in which they start. They stop in the reverse one.
 var daemons = []string{"etcd", "kube-apiserver", "containerd", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "coredns"}
 
+// clientQPS is how many requests a second a component may make: a test does much at
+// once, and the usual 20 would make it wait.
+const clientQPS = "200"
+
 // up starts what is not running, so that a second call heals the first.
 func (s *sandbox) up(ctx context.Context) error {
 	start := time.Now()
+	s.forgetDead()
 	for _, step := range []func(context.Context) error{
-		s.needMachine, s.build, s.prepareState, s.network, s.controlPlane, s.node, s.loadServerImage, s.waitReady,
+		s.needMachine, s.build, s.prepareState, s.network,
+		s.startAPI, s.startRuntime, s.loadPause, s.loadServerImage, // images load while the API starts
+		s.waitAPI, s.startControllers, s.startNode, s.waitReady,
 	} {
 		if err := step(ctx); err != nil {
 			return err
@@ -37,13 +43,13 @@ func (s *sandbox) up(ctx context.Context) error {
 
 // prepareState writes what the components read.
 func (s *sandbox) prepareState(context.Context) error {
+	if err := s.rememberMachine(); err != nil {
+		return err
+	}
 	for _, dir := range []string{"pid", "run", "cni", "podlogs", "volumeplugins"} {
 		if err := os.MkdirAll(s.in(dir), 0o755); err != nil {
 			return err
 		}
-	}
-	if err := s.rememberMachine(); err != nil {
-		return err
 	}
 	if err := s.makePKI(); err != nil {
 		return err
@@ -72,25 +78,21 @@ func (s *sandbox) render(name string) ([]byte, error) {
 	var text bytes.Buffer
 	err = t.Option("missingkey=error").Execute(&text, map[string]any{
 		"State": s.state, "CNIBin": cniDir, "PauseImage": pauseImage,
-		"NodeIP": nodeIP, "NodeName": nodeName, "PodCIDR": podCIDR,
-		"KubeletPort": kubeletPort, "ProxyPort": proxyPort,
+		"NodeIP": nodeIP, "NodeName": nodeName, "PodCIDR": podCIDR, "PodStart": podStart, "Network": cniNetwork,
+		"KubeletPort": kubeletPort, "ProxyPort": proxyPort, "HealthPort": healthPort,
 	})
 	return text.Bytes(), err
 }
 
-func (s *sandbox) controlPlane(ctx context.Context) error {
-	bin, err := s.binDir()
-	if err != nil {
-		return err
-	}
+func (s *sandbox) startAPI(context.Context) error {
 	etcd := "http://127.0.0.1:" + strconv.Itoa(etcdPort)
 	peer := "http://127.0.0.1:" + strconv.Itoa(etcdPeer)
-	if err := s.startDaemon("etcd", bin+"/etcd", "--data-dir", s.in("etcd"), "--unsafe-no-fsync",
+	if err := s.startDaemon("etcd", s.bin("etcd"), "--data-dir", s.in("etcd"), "--unsafe-no-fsync",
 		"--listen-client-urls", etcd, "--advertise-client-urls", etcd,
 		"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "default="+peer); err != nil {
 		return err
 	}
-	if err := s.startDaemon("kube-apiserver", bin+"/kube-apiserver",
+	return s.startDaemon("kube-apiserver", s.bin("kube-apiserver"),
 		"--etcd-servers", etcd,
 		"--bind-address", nodeIP, "--advertise-address", nodeIP, "--secure-port", strconv.Itoa(apiPort),
 		"--service-cluster-ip-range", serviceCIDR,
@@ -99,50 +101,48 @@ func (s *sandbox) controlPlane(ctx context.Context) error {
 		"--service-account-issuer", "https://kubernetes.default.svc",
 		"--authorization-mode", "Node,RBAC", "--enable-admission-plugins", "NodeRestriction",
 		"--kubelet-client-certificate", s.pki("admin.crt"), "--kubelet-client-key", s.pki("admin.key"),
-		"--kubelet-certificate-authority", "", "--kubelet-preferred-address-types", "InternalIP",
-		"--allow-privileged", "--profiling=false"); err != nil {
-		return err
-	}
-	if err := s.until(ctx, time.Minute, "kube-apiserver is not ready", func() error {
+		"--kubelet-preferred-address-types", "InternalIP",
+		"--allow-privileged", "--profiling=false")
+}
+
+func (s *sandbox) waitAPI(ctx context.Context) error {
+	return s.until(ctx, time.Minute, "kube-apiserver is not ready", func() error {
 		_, err := s.kubectl(ctx, "get", "--raw", "/readyz")
 		return err
-	}); err != nil {
-		return err
-	}
-	if err := s.startDaemon("kube-controller-manager", bin+"/kube-controller-manager",
+	})
+}
+
+func (s *sandbox) startControllers(context.Context) error {
+	if err := s.startDaemon("kube-controller-manager", s.bin("kube-controller-manager"),
 		"--kubeconfig", s.kubeconfig(), "--secure-port", "0", "--leader-elect=false", "--use-service-account-credentials",
+		"--kube-api-qps", clientQPS, "--kube-api-burst", clientQPS,
 		"--service-account-private-key-file", s.pki("sa.key"), "--root-ca-file", s.pki("ca.crt")); err != nil {
 		return err
 	}
-	return s.startDaemon("kube-scheduler", bin+"/kube-scheduler",
-		"--kubeconfig", s.kubeconfig(), "--secure-port", "0", "--leader-elect=false")
+	return s.startDaemon("kube-scheduler", s.bin("kube-scheduler"),
+		"--kubeconfig", s.kubeconfig(), "--secure-port", "0", "--leader-elect=false",
+		"--kube-api-qps", clientQPS, "--kube-api-burst", clientQPS)
 }
 
-func (s *sandbox) node(ctx context.Context) error {
-	bin, err := s.binDir()
-	if err != nil {
-		return err
-	}
+func (s *sandbox) startRuntime(ctx context.Context) error {
 	if err := s.startDaemon("containerd", "containerd", "--config", s.in("containerd.toml")); err != nil {
 		return err
 	}
-	if err := s.until(ctx, 30*time.Second, "containerd does not answer", func() error {
+	return s.until(ctx, 30*time.Second, "containerd does not answer", func() error {
 		return s.ctr(ctx, "version")
-	}); err != nil {
-		return err
-	}
-	if err := s.loadPause(ctx); err != nil {
-		return err
-	}
-	if err := s.startDaemon("kubelet", bin+"/kubelet", "--kubeconfig", s.in("node.kubeconfig"), "--config", s.in("kubelet.yaml"),
+	})
+}
+
+func (s *sandbox) startNode(context.Context) error {
+	if err := s.startDaemon("kubelet", s.bin("kubelet"), "--kubeconfig", s.in("node.kubeconfig"), "--config", s.in("kubelet.yaml"),
 		"--hostname-override", nodeName, "--node-ip", nodeIP,
 		"--root-dir", s.in("kubelet"), "--cert-dir", s.in("pki", "kubelet")); err != nil {
 		return err
 	}
-	if err := s.startDaemon("kube-proxy", bin+"/kube-proxy", "--config", s.in("kube-proxy.yaml")); err != nil {
+	if err := s.startDaemon("kube-proxy", s.bin("kube-proxy"), "--config", s.in("kube-proxy.yaml")); err != nil {
 		return err
 	}
-	return s.startDaemon("coredns", bin+"/coredns", "-conf", s.in("Corefile"))
+	return s.startDaemon("coredns", s.bin("coredns"), "-conf", s.in("Corefile"))
 }
 
 func (s *sandbox) waitReady(ctx context.Context) error {
@@ -157,11 +157,8 @@ func (s *sandbox) waitReady(ctx context.Context) error {
 }
 
 func (s *sandbox) kubectl(ctx context.Context, args ...string) (string, error) {
-	bin, err := s.binDir()
-	if err != nil {
-		return "", err
-	}
-	cmd := exec.CommandContext(ctx, filepath.Join(bin, "kubectl"), append([]string{"--kubeconfig", s.kubeconfig()}, args...)...)
+	cmd := exec.CommandContext(ctx, s.bin("kubectl"), append([]string{"--kubeconfig", s.kubeconfig(), "--request-timeout", "10s"}, args...)...)
+	cmd.Env = daemonEnv // the user's proxy settings and kubectl preferences are not meant
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	text, err := cmd.Output()
@@ -184,24 +181,11 @@ func (s *sandbox) until(ctx context.Context, limit time.Duration, failure string
 			return nil
 		}
 		if dead := s.deadDaemons(); len(dead) > 0 {
-			return fmt.Errorf("%s: %s ended; see %s", failure, strings.Join(dead, ", "), s.in("log"))
+			return fmt.Errorf("%s: %s ended: %s; see %s", failure, dead[0], s.lastLine(dead[0]), s.logFile(dead[0]))
 		}
-		select {
-		case <-ctx.Done():
-			return errors.Join(ctx.Err(), last)
-		case <-time.After(200 * time.Millisecond):
+		if err := sleep(ctx, 200*time.Millisecond); err != nil {
+			return errors.Join(err, last)
 		}
 	}
 	return fmt.Errorf("%s after %s: %w; see %s", failure, limit, last, s.in("log"))
-}
-
-// deadDaemons are those that were started and do not run.
-func (s *sandbox) deadDaemons() []string {
-	var dead []string
-	for _, name := range daemons {
-		if d, err := s.readDaemon(name); err == nil && !d.alive() {
-			dead = append(dead, name)
-		}
-	}
-	return dead
 }
