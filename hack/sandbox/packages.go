@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"runtime"
 	"strings"
+	"time"
 )
 
 // programs are what the node needs of the machine, and the Debian package of each.
@@ -45,7 +46,7 @@ func (s *sandbox) needMachine(ctx context.Context) error {
 	if os.Geteuid() != 0 {
 		return errors.New("the sandbox needs root: it runs a kubelet and containers; run it with sudo, or use a cluster of your own (make demo CLUSTER=current)")
 	}
-	if !s.daemonAlive("kubelet") && listening(kubeletSocket) {
+	if !s.daemonAlive("kubelet") && staysOpen(ctx, kubeletSocket) {
 		return errors.New("this machine runs a kubelet already, and two disturb each other; use its cluster (make demo CLUSTER=current)")
 	}
 	missing := missingPackages(exec.LookPath)
@@ -91,11 +92,17 @@ func (s *sandbox) command(ctx context.Context, name string, args ...string) erro
 	return nil
 }
 
-func listening(socket string) bool {
-	c, err := net.Dial("unix", socket)
-	if err != nil {
-		return false
+// staysOpen says whether something listens, for longer than a process takes to end.
+func staysOpen(ctx context.Context, socket string) bool {
+	for range 20 {
+		c, err := net.Dial("unix", socket)
+		if err != nil {
+			return false
+		}
+		c.Close()
+		if sleep(ctx, 100*time.Millisecond) != nil {
+			return false
+		}
 	}
-	c.Close()
 	return true
 }

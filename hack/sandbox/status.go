@@ -34,6 +34,5 @@ func (s *sandbox) status(ctx context.Context, w io.Writer) error {
 		}
 		fmt.Fprintln(w, text)
 	}
-	_, err := s.kubectl(ctx, "wait", "--for=condition=Ready", "--timeout=1s", "node/"+nodeName)
-	return err
+	return s.nodeReady(ctx)
 }

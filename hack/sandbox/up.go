@@ -62,11 +62,20 @@ func (s *sandbox) prepareState(context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(s.in(to), text, 0o644); err != nil {
+		if err := writeChanged(s.in(to), text); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// writeChanged leaves a file with the same content alone: kube-proxy ends when its own
+// is written.
+func writeChanged(file string, text []byte) error {
+	if old, err := os.ReadFile(file); err == nil && bytes.Equal(old, text) {
+		return nil
+	}
+	return os.WriteFile(file, text, 0o644)
 }
 
 // render fills in one of the embedded configuration files.
@@ -107,7 +116,7 @@ func (s *sandbox) startAPI(context.Context) error {
 
 func (s *sandbox) waitAPI(ctx context.Context) error {
 	return s.until(ctx, time.Minute, "kube-apiserver is not ready", func() error {
-		_, err := s.kubectl(ctx, "get", "--raw", "/readyz")
+		_, err := s.get(ctx, "/readyz")
 		return err
 	})
 }
@@ -147,11 +156,11 @@ func (s *sandbox) startNode(context.Context) error {
 
 func (s *sandbox) waitReady(ctx context.Context) error {
 	return s.until(ctx, 2*time.Minute, "the node is not ready", func() error {
-		if _, err := s.kubectl(ctx, "wait", "--for=condition=Ready", "--timeout=1s", "node/"+nodeName); err != nil {
+		if err := s.nodeReady(ctx); err != nil {
 			return err
 		}
 		// Pods cannot be made before the namespace has its account.
-		_, err := s.kubectl(ctx, "-n", "default", "get", "serviceaccount", "default")
+		_, err := s.get(ctx, "/api/v1/namespaces/default/serviceaccounts/default")
 		return err
 	})
 }
