@@ -283,6 +283,8 @@ func (w *Workload) members() []member {
 	return []member{
 		{"slap", w.Slap != nil, w.Slap.validate},
 		{"oltp", w.OLTP != nil, w.OLTP.validate},
+		{"payload", w.Payload != nil, w.Payload.validate},
+		{"sql", w.SQL != nil, w.SQL.validate},
 	}
 }
 
