@@ -20,7 +20,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"dbbench.dev/operator/test/mariadb"
@@ -106,9 +105,8 @@ func (m match) play(ctx context.Context, pairs int, target float64, out io.Write
 		return err
 	}
 
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	defer table.Flush()
-	fmt.Fprintf(table, "clients\tqueries/client\tours\t%s\tratio\tmin\tmax\tpairs\ttarget\t\n", m.name)
+	fmt.Fprintf(out, "%7s  %14s  %9s  %9s  %6s  %6s  %6s  %5s  target %.2f\n",
+		"clients", "queries/client", "ours", m.name, "ratio", "min", "max", "pairs", target)
 	for _, c := range m.cells {
 		r, err := compare(ctx, server, ours, theirs, c, pairs)
 		if err != nil {
@@ -118,8 +116,8 @@ func (m match) play(ctx context.Context, pairs int, target float64, out io.Write
 		if median(r.ratios) > target {
 			verdict = "missed"
 		}
-		fmt.Fprintf(table, "%d\t%d\t%.3fs\t%.3fs\t%.3f\t%.3f\t%.3f\t%d\t%s\t\n", c.clients, c.queries, median(r.ours), median(r.theirs),
-			median(r.ratios), slices.Min(r.ratios), slices.Max(r.ratios), pairs, verdict)
+		fmt.Fprintf(out, "%7d  %14d  %8.3fs  %8.3fs  %6.3f  %6.3f  %6.3f  %5d  %s\n", c.clients, c.queries,
+			median(r.ours), median(r.theirs), median(r.ratios), slices.Min(r.ratios), slices.Max(r.ratios), pairs, verdict)
 	}
 	return nil
 }
