@@ -42,11 +42,17 @@ func run(args []string, stderr io.Writer) error {
 			return errors.New("write SOURCE=PATH")
 		}
 		file, err := oci.ReadFile(source, path)
+		if err != nil {
+			return err
+		}
 		image.Files = append(image.Files, file)
-		return err
+		return nil
 	})
 	if err := flags.Parse(args); err != nil {
 		return err
+	}
+	if flags.NArg() > 0 {
+		return fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	}
 	if *output == "" || image.Tag == "" {
 		return errors.New("--output and --tag are required")

@@ -132,7 +132,12 @@ func writePEM(path, kind string, raw []byte) error {
 }
 
 func (s *sandbox) writeKubeconfig(path, user string) error {
-	return os.WriteFile(path, fmt.Appendf(nil, `apiVersion: v1
+	return os.WriteFile(path, s.kubeconfigOf(user), 0o600)
+}
+
+// kubeconfigOf is the kubeconfig of a user that has a certificate.
+func (s *sandbox) kubeconfigOf(user string) []byte {
+	return fmt.Appendf(nil, `apiVersion: v1
 kind: Config
 clusters:
 - name: sandbox
@@ -144,5 +149,5 @@ contexts:
 - name: sandbox
   context: {cluster: sandbox, user: %s}
 current-context: sandbox
-`, nodeIP, apiPort, s.pki("ca.crt"), user, s.pki(user+".crt"), s.pki(user+".key"), user), 0o600)
+`, nodeIP, apiPort, s.pki("ca.crt"), user, s.pki(user+".crt"), s.pki(user+".key"), user)
 }
