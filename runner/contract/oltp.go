@@ -1,6 +1,7 @@
 package contract
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -124,15 +125,16 @@ func (o *OLTP) validate() error {
 	case !o.BigIntIDs && o.TableSize > o.largestInt():
 		return fmt.Errorf("workload.oltp.tableSize is %d, which needs bigIntIDs: true: an INTEGER ends at %d", o.TableSize, o.largestInt())
 	}
+	return cmp.Or(o.validateErrors(), o.validateNumbers(), o.Distribution.validate())
+}
+
+func (o *OLTP) validateErrors() error {
 	for _, number := range o.IgnoreErrors {
 		if number < 1 || number > math.MaxUint16 {
 			return fmt.Errorf("workload.oltp.ignoreErrors: %d is not an error number, which are 1 to 65535", number)
 		}
 	}
-	if err := o.validateNumbers(); err != nil {
-		return err
-	}
-	return o.Distribution.validate()
+	return nil
 }
 
 // largestInt is the largest value of a column of type INTEGER: those of sysbench 0.5

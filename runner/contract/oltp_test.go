@@ -1,12 +1,8 @@
 package contract
 
 import (
-	"encoding/json"
-	"reflect"
 	"strings"
 	"testing"
-
-	"dbbench.dev/operator/api/v1alpha1"
 )
 
 func goodOLTP() *OLTP {
@@ -65,34 +61,4 @@ func TestOLTPValidates(t *testing.T) {
 	if err := w.validate(); err == nil {
 		t.Error("two members are one")
 	}
-}
-
-// TestOLTPIsTheResources: the JSON of the resource's member is this one's.
-func TestOLTPIsTheResources(t *testing.T) {
-	for _, pair := range [][2]reflect.Type{
-		{reflect.TypeFor[OLTP](), reflect.TypeFor[v1alpha1.OLTP]()},
-		{reflect.TypeFor[Distribution](), reflect.TypeFor[v1alpha1.Distribution]()},
-	} {
-		ours, theirs := jsonFields(pair[0]), jsonFields(pair[1])
-		if !reflect.DeepEqual(ours, theirs) {
-			t.Errorf("%v has the fields\n%v\nthe resource\n%v", pair[0], ours, theirs)
-		}
-	}
-	b, err := json.Marshal(goodOLTP())
-	if err != nil {
-		t.Fatal(err)
-	}
-	var o v1alpha1.OLTP
-	if err := json.Unmarshal(b, &o); err != nil {
-		t.Errorf("the resource does not read it: %v", err)
-	}
-}
-
-func jsonFields(t reflect.Type) map[string]bool {
-	names := map[string]bool{}
-	for i := range t.NumField() {
-		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
-		names[name] = true
-	}
-	return names
 }

@@ -347,10 +347,16 @@ func (c *oltpClient) columnPad() Arg {
 // keep no text beyond a call.
 func textOf(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
+// dropRow looks at no row. It stands where no receiver would do: from the second
+// execution on MariaDB leaves out the descriptions of the columns, and the driver's way
+// to skip a prepared statement's result takes rows for them. With fewer rows than
+// columns it then waits for ever.
+func dropRow(Row) error { return nil }
+
 func (c *oltpClient) query(kind oltpKind, args ...Arg) error {
 	c.args = append(c.args[:0], args...)
 	if c.handles[kind] != nil {
-		return c.session.QueryPrepared(c.handles[kind][c.table], c.args, nil)
+		return c.session.QueryPrepared(c.handles[kind][c.table], c.args, dropRow)
 	}
 	return c.session.Query(c.render(kind), nil)
 }
