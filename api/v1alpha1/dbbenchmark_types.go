@@ -123,7 +123,7 @@ type DBBenchmarkSpec struct {
 	// +optional
 	Schedule *Schedule `json:"schedule,omitempty"`
 
-	// suspend starts no further run while it is true; a run under way ends.
+	// suspend starts no further run while it is true; a run under way ends. Default false.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
 
@@ -247,7 +247,7 @@ type Target struct {
 	Database string `json:"database,omitempty"`
 
 	// allowExistingDatabase lets the benchmark work in a database that it did not
-	// create. Even then it touches only tables that it created itself.
+	// create. Even then it touches only tables that it created itself. Default false.
 	// +optional
 	AllowExistingDatabase bool `json:"allowExistingDatabase,omitempty"`
 
@@ -378,15 +378,15 @@ type Load struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65536
 	Clients int32 `json:"clients,omitempty"`
-	// eventsPerClient ends a client after so many events.
+	// eventsPerClient ends a client after so many events. Default: no such limit.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	EventsPerClient *int64 `json:"eventsPerClient,omitempty"`
-	// events ends the run after so many events over all clients.
+	// events ends the run after so many events over all clients. Default: no such limit.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	Events *int64 `json:"events,omitempty"`
-	// duration ends the run after a time, warm-up excluded.
+	// duration ends the run after a time, warm-up excluded. Default: no such limit.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^([0-9]{1,5}(ms|s|m|h)){1,4}$`
@@ -593,7 +593,7 @@ type Threshold struct {
 //
 // +kubebuilder:validation:XValidation:rule="(has(self.previous) && self.previous) != has(self.configMapRef)",message="exactly one of previous: true and configMapRef must be set"
 type Baseline struct {
-	// previous takes the latest execution of this benchmark that passed.
+	// previous takes the latest execution of this benchmark that passed. Default false.
 	// +optional
 	Previous bool `json:"previous,omitempty"`
 	// configMapRef takes a results ConfigMap of the same namespace.

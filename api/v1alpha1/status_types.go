@@ -154,27 +154,40 @@ type PointResult struct {
 
 // ElapsedSeconds are durations over the iterations, in seconds with three decimals.
 type ElapsedSeconds struct {
+	// average over the iterations.
 	Average string `json:"average"`
+	// minimum over the iterations.
 	Minimum string `json:"minimum"`
+	// maximum over the iterations.
 	Maximum string `json:"maximum"`
 }
 
-// Spread is a number over the iterations.
+// Spread is a number over the iterations, as a decimal.
 type Spread struct {
-	Median  string `json:"median"`
+	// median over the iterations.
+	Median string `json:"median"`
+	// minimum over the iterations.
 	Minimum string `json:"minimum"`
+	// maximum over the iterations.
 	Maximum string `json:"maximum"`
 }
 
 // Latency holds percentiles in microseconds, from merged histograms.
 type Latency struct {
+	// mean in microseconds.
 	Mean int64 `json:"mean"`
-	P50  int64 `json:"p50"`
-	P90  int64 `json:"p90"`
-	P95  int64 `json:"p95"`
-	P99  int64 `json:"p99"`
+	// p50 is the median, in microseconds.
+	P50 int64 `json:"p50"`
+	// p90 is the 90th percentile, in microseconds.
+	P90 int64 `json:"p90"`
+	// p95 is the 95th percentile, in microseconds.
+	P95 int64 `json:"p95"`
+	// p99 is the 99th percentile, in microseconds.
+	P99 int64 `json:"p99"`
+	// p999 is the 99.9th percentile, in microseconds.
 	P999 int64 `json:"p999"`
-	Max  int64 `json:"max"`
+	// max is the longest latency, in microseconds.
+	Max int64 `json:"max"`
 }
 
 // ExecutionSummary is an earlier execution.

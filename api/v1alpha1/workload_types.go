@@ -70,10 +70,12 @@ type Slap struct {
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_=, ]*$`
 	EngineOption string `json:"engineOption,omitempty"`
 	// autoIncrement adds a serial key (--auto-generate-sql-add-autoincrement).
+	// Default false.
 	// +optional
 	// +kubebuilder:default=false
 	AutoIncrement bool `json:"autoIncrement,omitempty"`
 	// guidPrimary adds a primary key of UUIDs (--auto-generate-sql-guid-primary).
+	// Default false.
 	// +optional
 	// +kubebuilder:default=false
 	GUIDPrimary bool `json:"guidPrimary,omitempty"`
@@ -89,7 +91,7 @@ type Slap struct {
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=512
 	IntColumns *int32 `json:"intColumns,omitempty"`
-	// intColumnsIndexed adds an index per INT column.
+	// intColumnsIndexed adds an index per INT column. Default false.
 	// +optional
 	IntColumnsIndexed bool `json:"intColumnsIndexed,omitempty"`
 	// charColumns is the number of VARCHAR(128) columns (--number-char-cols). Default 1.
@@ -98,7 +100,7 @@ type Slap struct {
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=512
 	CharColumns *int32 `json:"charColumns,omitempty"`
-	// charColumnsIndexed adds an index per VARCHAR column.
+	// charColumnsIndexed adds an index per VARCHAR column. Default false.
 	// +optional
 	CharColumnsIndexed bool `json:"charColumnsIndexed,omitempty"`
 	// uniqueQueries is the size of the list of statements
@@ -191,13 +193,14 @@ type OLTP struct {
 	// +kubebuilder:default=true
 	AutoIncrement *bool `json:"autoIncrement,omitempty"`
 	// secondary declares id a plain key instead of the primary one (secondary).
+	// Default false.
 	// +optional
 	Secondary bool `json:"secondary,omitempty"`
 	// createSecondary adds the index on k after the load (create_secondary). Default true.
 	// +optional
 	// +kubebuilder:default=true
 	CreateSecondary *bool `json:"createSecondary,omitempty"`
-	// bigIntIDs declares ids BIGINT, for tables of more than 2^31 rows.
+	// bigIntIDs declares ids BIGINT, for tables of more than 2^31 rows. Default false.
 	// +optional
 	BigIntIDs bool `json:"bigIntIDs,omitempty"`
 	// pointSelects per transaction (point_selects). Default 10.
@@ -249,7 +252,7 @@ type OLTP struct {
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=0
 	DeleteInserts *int32 `json:"deleteInserts,omitempty"`
-	// skipTransaction leaves out BEGIN and COMMIT (skip_trx).
+	// skipTransaction leaves out BEGIN and COMMIT (skip_trx). Default false.
 	// +optional
 	SkipTransaction bool `json:"skipTransaction,omitempty"`
 	// randomPoints of RandomPoints (random_points). Default 10.
@@ -289,6 +292,7 @@ type OLTP struct {
 	// +kubebuilder:validation:MaxItems=64
 	IgnoreErrors []int32 `json:"ignoreErrors,omitempty"`
 	// noRollbackOnRetry sends no ROLLBACK before an event is run again, as sysbench.
+	// Default false.
 	// +optional
 	NoRollbackOnRetry bool `json:"noRollbackOnRetry,omitempty"`
 	// loaders is the number of connections that load the tables. Default 4.
@@ -365,7 +369,7 @@ type LinkBench struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000
 	LinkTypes int32 `json:"linkTypes,omitempty"`
-	// nlinksMax caps the links of a node. Without it the graph has at least 960,000
+	// nlinksMax caps the links of a node. Default: no cap. Without it the graph has at least 960,000
 	// links however few nodes there are.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
@@ -392,13 +396,13 @@ type LinkBench struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65536
 	LoadBatch int32 `json:"loadBatch,omitempty"`
-	// linkDataSize is the median size of a link's payload. Default 8.
+	// linkDataSize is the median size of a link's payload, in bytes. Default 8.
 	// +optional
 	// +kubebuilder:default=8
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=255
 	LinkDataSize *int32 `json:"linkDataSize,omitempty"`
-	// nodeDataSize is the median size of a node's payload. Default 128.
+	// nodeDataSize is the median size of a node's payload, in bytes. Default 128.
 	// +optional
 	// +kubebuilder:default=128
 	// +kubebuilder:validation:Minimum=0
@@ -430,33 +434,43 @@ type LinkBench struct {
 
 // LinkBenchMix is the share of each operation in percent. The shares add to 100.
 type LinkBenchMix struct {
+	// addLink is the share of new links (addlink). Default 8.9886601.
 	// +optional
 	// +kubebuilder:default="8.9886601"
 	AddLink Percent `json:"addLink,omitempty"`
+	// deleteLink is the share of removed links (deletelink). Default 2.9907664.
 	// +optional
 	// +kubebuilder:default="2.9907664"
 	DeleteLink Percent `json:"deleteLink,omitempty"`
+	// updateLink is the share of changed links (updatelink). Default 8.0122125.
 	// +optional
 	// +kubebuilder:default="8.0122125"
 	UpdateLink Percent `json:"updateLink,omitempty"`
+	// countLink is the share of look-ups of a count (countlink). Default 4.8863567.
 	// +optional
 	// +kubebuilder:default="4.8863567"
 	CountLink Percent `json:"countLink,omitempty"`
+	// getLink is the share of look-ups of single links (getlink). Default 0.5261142.
 	// +optional
 	// +kubebuilder:default="0.5261142"
 	GetLink Percent `json:"getLink,omitempty"`
+	// getLinkList is the share of reads of a node's links (getlinklist). Default 50.7119145.
 	// +optional
 	// +kubebuilder:default="50.7119145"
 	GetLinkList Percent `json:"getLinkList,omitempty"`
+	// getNode is the share of reads of a node (getnode). Default 12.9326683.
 	// +optional
 	// +kubebuilder:default="12.9326683"
 	GetNode Percent `json:"getNode,omitempty"`
+	// addNode is the share of new nodes (addnode). Default 2.5732789.
 	// +optional
 	// +kubebuilder:default="2.5732789"
 	AddNode Percent `json:"addNode,omitempty"`
+	// updateNode is the share of changed nodes (updatenode). Default 7.366437.
 	// +optional
 	// +kubebuilder:default="7.366437"
 	UpdateNode Percent `json:"updateNode,omitempty"`
+	// deleteNode is the share of removed nodes (deletenode). Default 1.0115914.
 	// +optional
 	// +kubebuilder:default="1.0115914"
 	DeleteNode Percent `json:"deleteNode,omitempty"`
@@ -533,7 +547,7 @@ type Payload struct {
 	// +kubebuilder:default=100
 	// +kubebuilder:validation:Minimum=1
 	CommitEvery int64 `json:"commitEvery,omitempty"`
-	// tablePerClient gives each client a table of its own.
+	// tablePerClient gives each client a table of its own. Default false.
 	// +optional
 	TablePerClient bool `json:"tablePerClient,omitempty"`
 	// alphabet of the values: Binary (the default), Printable or Digits.
@@ -542,7 +556,7 @@ type Payload struct {
 	// +kubebuilder:validation:Enum=Binary;Printable;Digits
 	Alphabet string `json:"alphabet,omitempty"`
 	// checksum records a digest of the table's content after each run; with several
-	// targets contentIdentical says whether they hold the same.
+	// targets contentIdentical says whether they hold the same. Default false.
 	// +optional
 	Checksum bool `json:"checksum,omitempty"`
 	// seed of the values. Default 0: the same values in every run and on every target.
@@ -593,7 +607,7 @@ type SQL struct {
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=64
 	Parameters []SQLParameter `json:"parameters,omitempty"`
-	// retryErrors are the MySQL error numbers after which an event is run again.
+	// retryErrors are the MySQL error numbers after which an event is run again. Default: none.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64
@@ -621,7 +635,7 @@ type SQLStatement struct {
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000
 	Weight *int32 `json:"weight,omitempty"`
-	// transaction puts the statements between BEGIN and COMMIT.
+	// transaction puts the statements between BEGIN and COMMIT. Default false.
 	// +optional
 	Transaction bool `json:"transaction,omitempty"`
 }

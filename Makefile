@@ -1,0 +1,119 @@
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+# CLUSTER=current takes the demo to the cluster of DBBENCH_KUBECONFIG, or else to that
+# of kubectl's current context.
+CLUSTER ?= sandbox
+GO_BUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=auto -ldflags '-s -w'
+TOOL := go tool -modfile=hack/tools/go.mod
+GOLANGCI_LINT := $(CURDIR)/bin/golangci-lint
+SANDBOX := cd hack/sandbox && go run .
+IMAGE ?= dbbench.dev/operator:dev
+# Packages whose tests need a kube-apiserver and etcd.
+ENVTEST := ./controllers ./config/crd
+
+##@ Start here
+
+.PHONY: help
+help: ## Show the targets.
+	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: ## From nothing to a benchmark's table: cluster, MariaDB, operator, DBBenchmark.
+	go run ./hack/demo --cluster=$(CLUSTER)
+
+.PHONY: test
+test: deps test-unit verify lint test-envtest test-e2e ## Set up and run all tests and checks; on a fresh machine about half an hour.
+
+##@ Build
+
+.PHONY: build
+build: ## Build bin/manager and bin/runner, static.
+	$(GO_BUILD) -o bin/ ./cmd/manager ./cmd/runner
+
+.PHONY: image
+image: build ## Build the image of both programs as bin/operator.tar, without a container engine.
+	cd hack/image && go run . --tag $(IMAGE) --output $(CURDIR)/bin/operator.tar --entrypoint /manager \
+		--file $(CURDIR)/bin/manager=/manager --file $(CURDIR)/bin/runner=/runner
+
+.PHONY: generate
+generate: ## Generate deep copies and docs/api.md from api/.
+	$(TOOL) controller-gen object paths=./api/...
+	$(TOOL) crd-ref-docs --log-level=ERROR --max-depth=12 --renderer=markdown --source-path=./api/v1alpha1 \
+		--config=hack/docs/config.yaml --templates-dir=hack/docs/templates --output-path=docs/api.md
+
+.PHONY: manifests
+manifests: ## Generate the CRD from api/ and the manager's role from controllers/.
+	$(TOOL) controller-gen crd paths=./api/... output:crd:artifacts:config=config/crd/bases
+	$(TOOL) controller-gen rbac:roleName=dbbench-manager paths=./controllers/... output:rbac:artifacts:config=config/rbac
+
+##@ Check
+
+.PHONY: fmt
+fmt: ## Format the code.
+	gofmt -w $$(git ls-files --cached --others --exclude-standard '*.go')
+
+.PHONY: vet
+vet: ## Run go vet, on the code behind build tags too.
+	go vet ./...
+	go vet -tags e2e ./test/e2e/...
+	cd hack/image && go vet ./...
+
+.PHONY: lint
+lint: $(GOLANGCI_LINT) ## Run golangci-lint; it holds the imports to the layout too.
+	$(GOLANGCI_LINT) run --build-tags e2e ./...
+	cd hack/image && $(GOLANGCI_LINT) run ./...
+	cd hack/sandbox && $(GOLANGCI_LINT) run .
+
+.PHONY: verify
+verify: vet $(GOLANGCI_LINT) ## See that what is generated is up to date, and that the linter guards the layout.
+	go run ./hack/verify --golangci-lint=$(GOLANGCI_LINT)
+
+.PHONY: deps
+deps: ## Install the Debian packages that the tests need.
+	hack/deps
+
+.PHONY: test-unit
+test-unit: ## Run the tests that need no cluster: pure code, and the runner against a real MariaDB.
+	go test -race $$(go list ./... | grep -vxF "$$(go list $(ENVTEST))")
+	cd hack/image && go test ./...
+	cd hack/sandbox && go test .
+
+.PHONY: test-envtest
+test-envtest: ## Run the tests against a real kube-apiserver and etcd.
+	$(SANDBOX) build
+	KUBEBUILDER_ASSETS=$$($(SANDBOX) env | sed -n 's/^KUBEBUILDER_ASSETS=//p') go test -race $(ENVTEST)
+
+.PHONY: test-e2e
+test-e2e: ## Run the end-to-end tests in the sandbox, which stays up.
+	go test -tags e2e -count=1 -timeout 45m ./test/e2e/...
+
+.PHONY: bench
+bench: ## Compare the runner with mariadb-slap on one server.
+	go run ./hack/bench slap
+
+##@ Sandbox: a real Kubernetes on this machine (Linux, root)
+
+.PHONY: sandbox-up
+sandbox-up: ## Start it, or heal it. The first time builds Kubernetes.
+	$(SANDBOX) up
+
+.PHONY: sandbox-down
+sandbox-down: ## Stop it and remove all but the cache.
+	$(SANDBOX) down
+
+.PHONY: sandbox-status
+sandbox-status: ## Show its components, node and pods.
+	$(SANDBOX) status
+
+##@ Clean up
+
+.PHONY: clean
+clean: ## Remove what was built here.
+	rm -rf bin
+
+# The linter is built once for each version of its module file; some minutes.
+$(GOLANGCI_LINT): hack/tools/lint/go.mod
+	nice go build -modfile=hack/tools/lint/go.mod -o $@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	touch $@
