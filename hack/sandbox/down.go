@@ -15,9 +15,6 @@ import (
 // down stops everything and removes what up made. It goes on after a failure, so
 // that as little as possible is left.
 func (s *sandbox) down(ctx context.Context, purge bool) error {
-	if os.Geteuid() != 0 {
-		return errors.New("down needs root")
-	}
 	if purge {
 		if err := os.RemoveAll(s.cache); err != nil {
 			return err

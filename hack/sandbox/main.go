@@ -41,9 +41,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
+	needRoot := func(*cobra.Command, []string) error { return checkMachine() }
 	var purge bool
 	down := &cobra.Command{
 		Use: "down", Short: "Stop everything and remove all but the cache", Args: cobra.NoArgs,
+		PreRunE: needRoot,
 		RunE: func(*cobra.Command, []string) error {
 			return s.alone(ctx, func(ctx context.Context) error { return s.down(ctx, purge) })
 		},
@@ -53,7 +55,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		down,
 		&cobra.Command{
 			Use: "up", Short: "Start the cluster, or heal it", Args: cobra.NoArgs,
-			RunE: func(*cobra.Command, []string) error { return s.alone(ctx, s.up) },
+			PreRunE: needRoot,
+			RunE:    func(*cobra.Command, []string) error { return s.alone(ctx, s.up) },
 		},
 		&cobra.Command{
 			Use: "build", Short: "Build the Kubernetes binary into the cache", Args: cobra.NoArgs,

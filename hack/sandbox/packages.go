@@ -37,15 +37,19 @@ func missingPackages(lookPath func(string) (string, error)) []string {
 	return missing
 }
 
-// needMachine checks that this is a machine for the sandbox, and installs what is
-// missing.
-func (s *sandbox) needMachine(ctx context.Context) error {
+// checkMachine says why this is no machine for the sandbox.
+func checkMachine() error {
 	if runtime.GOOS != "linux" {
 		return fmt.Errorf("the sandbox needs Linux, not %s; use a cluster of your own instead (make demo CLUSTER=current)", runtime.GOOS)
 	}
 	if os.Geteuid() != 0 {
 		return errors.New("the sandbox needs root: it runs a kubelet and containers; run it with sudo, or use a cluster of your own (make demo CLUSTER=current)")
 	}
+	return nil
+}
+
+// needPackages installs what is missing.
+func (s *sandbox) needPackages(ctx context.Context) error {
 	if !s.daemonAlive("kubelet") && staysOpen(ctx, kubeletSocket) {
 		return errors.New("this machine runs a kubelet already, and two disturb each other; use its cluster (make demo CLUSTER=current)")
 	}

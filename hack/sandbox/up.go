@@ -29,7 +29,7 @@ func (s *sandbox) up(ctx context.Context) error {
 	start := time.Now()
 	s.forgetDead()
 	for _, step := range []func(context.Context) error{
-		s.needMachine, s.build, s.prepareState, s.network,
+		s.needPackages, s.build, s.prepareState, s.network,
 		s.startAPI, s.startRuntime, s.loadPause, s.loadServerImage, // images load while the API starts
 		s.waitAPI, s.startControllers, s.startNode, s.waitReady,
 	} {
