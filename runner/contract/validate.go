@@ -283,6 +283,7 @@ func (w *Workload) members() []member {
 	return []member{
 		{"slap", w.Slap != nil, w.Slap.validate},
 		{"oltp", w.OLTP != nil, w.OLTP.validate},
+		{"linkbench", w.LinkBench != nil, w.LinkBench.validate},
 		{"payload", w.Payload != nil, w.Payload.validate},
 		{"sql", w.SQL != nil, w.SQL.validate},
 	}

@@ -4,10 +4,11 @@ package contract
 // resource's field of the same name, so a run's workload is the spec's with the
 // point's values set, and nothing is copied field by field.
 type Workload struct {
-	Slap    *Slap    `json:"slap,omitempty"`
-	OLTP    *OLTP    `json:"oltp,omitempty"`
-	Payload *Payload `json:"payload,omitempty"`
-	SQL     *SQL     `json:"sql,omitempty"`
+	Slap      *Slap      `json:"slap,omitempty"`
+	OLTP      *OLTP      `json:"oltp,omitempty"`
+	LinkBench *LinkBench `json:"linkbench,omitempty"`
+	Payload   *Payload   `json:"payload,omitempty"`
+	SQL       *SQL       `json:"sql,omitempty"`
 }
 
 // Slap is mysqlslap's auto-generated load.

@@ -150,4 +150,5 @@ var registry = []struct {
 }{
 	{"slap", func(w contract.Workload) Workload { return newSlap(*w.Slap) }},
 	{"oltp", func(w contract.Workload) Workload { return newOLTP(*w.OLTP) }},
+	{"linkbench", func(w contract.Workload) Workload { return newLinkBench(*w.LinkBench) }},
 }
