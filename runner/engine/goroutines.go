@@ -195,6 +195,7 @@ type client struct {
 	retries    int64
 	yielded    int64
 	measuring  bool
+	done       bool           // it has nothing left to do
 	before     workload.Stats // statements of the warm-up
 	statements workload.Stats // of the measured part
 	end        int64
@@ -242,10 +243,10 @@ func (c *client) open() error {
 }
 
 func (c *client) loop() {
-	for !c.stopped.Load() {
+	for !c.stopped.Load() && !c.done {
 		begin := c.now()
 		if begin < 0 {
-			if _, err := c.event(); err != nil && c.Workload.OnError(err) == workload.Fail {
+			if _, err := c.event(); err != nil && !c.done && c.Workload.OnError(err) == workload.Fail {
 				c.fail(err)
 			}
 			continue
@@ -289,11 +290,14 @@ func (c *client) claim(begin int64) bool {
 func (c *client) measure(begin int64) {
 	operation, err := c.event()
 	end := c.now()
-	if err == nil {
+	switch {
+	case err == nil:
 		c.samples.Success(operation, end, end-begin)
 		return
-	}
-	if c.life.Err() != nil {
+	case c.done:
+		c.claimed.Add(-1) // another client may have it
+		return
+	case c.life.Err() != nil:
 		return // its connection was closed under it
 	}
 	c.samples.Error(end, mysql.Number(err))
@@ -306,6 +310,10 @@ func (c *client) measure(begin int64) {
 func (c *client) event() (operation int, err error) {
 	for {
 		operation, err = c.work.Event()
+		if errors.Is(err, workload.ErrDone) {
+			c.done = true
+			return operation, err
+		}
 		if c.measuring {
 			c.attempts++
 		}

@@ -132,6 +132,28 @@ func TestStopRules(t *testing.T) {
 	}
 }
 
+// TestClientsThatAreDone: a client may end by itself, and the others go on.
+func TestClientsThatAreDone(t *testing.T) {
+	shares := func(client int, n int64) (int, error) {
+		if n > int64(client) {
+			return 0, workload.ErrDone
+		}
+		return 0, nil
+	}
+	for _, load := range []contract.Load{{Clients: 4}, {Clients: 4, Duration: contract.Duration(time.Minute)}, {Clients: 4, Events: 1000}} {
+		w := &fake{event: shares}
+		m := drive(t, w, &pool{}, load)
+		if m.Err != nil || m.Totals.Events != 0+1+2+3 || m.Attempts != 6 || m.Totals.Errors != 0 || w.closed.Load() != 4 {
+			t.Errorf("%+v: %+v, %d closed", load, m, w.closed.Load())
+		}
+	}
+	// In the warm-up, too.
+	w := &fake{event: shares}
+	if m := drive(t, w, &pool{}, contract.Load{Clients: 4, Warmup: contract.Duration(time.Minute)}); m.Err != nil || m.Totals.Events != 0 {
+		t.Errorf("%+v", m)
+	}
+}
+
 func TestDurationAndWarmup(t *testing.T) {
 	const step = 60 * time.Millisecond
 	w := &fake{event: func(int, int64) (int, error) { time.Sleep(step / 20); return 1, nil }}

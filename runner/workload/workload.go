@@ -49,7 +49,7 @@ type Client interface {
 	// Open takes the client's sessions, as many as Requirements.Sessions, and prepares
 	// what it executes. It is not an event.
 	Open(sessions []Session) error
-	// Event does one event and returns its kind.
+	// Event does one event and returns its kind. ErrDone is no event: it ends the client.
 	Event() (operation int, err error)
 	// Close ends the client's work, such as with a last COMMIT. The sessions are closed
 	// by their owner. It is not called after an event that ended the run.
@@ -82,6 +82,10 @@ type Requirements struct {
 	// clock stops, so that both count in the elapsed time.
 	ConnectInRun bool
 }
+
+// ErrDone is what Event returns when the client has nothing left to do, whatever the
+// stop rules would still allow.
+var ErrDone = errors.New("the client has nothing left to do")
 
 // Action is what becomes of an event that failed.
 type Action int
@@ -150,5 +154,5 @@ var registry = []struct {
 }{
 	{"slap", func(w contract.Workload) Workload { return newSlap(*w.Slap) }},
 	{"oltp", func(w contract.Workload) Workload { return newOLTP(*w.OLTP) }},
-	{"linkbench", func(w contract.Workload) Workload { return newLinkBench(*w.LinkBench) }},
+	{"payload", func(w contract.Workload) Workload { return newPayload(*w.Payload) }},
 }
