@@ -181,20 +181,25 @@ func (d *Distribution) validate() error {
 	if d == nil {
 		return nil
 	}
-	h, errH := strconv.ParseFloat(d.ParetoH, 64)
-	exponent, errExponent := strconv.ParseFloat(d.ZipfianExponent, 64)
-	switch {
-	case d.Type != "" && !slices.Contains(distributions, d.Type):
+	if d.Type != "" && !slices.Contains(distributions, d.Type) {
 		return fmt.Errorf("workload.oltp.distribution.type is %q, must be one of %v", d.Type, distributions)
-	case d.Iterations < 1 || d.Iterations > 1000:
-		return fmt.Errorf("workload.oltp.distribution.iterations is %d, must be 1 to 1000", d.Iterations)
-	case d.SpecialPercent < 1 || d.SpecialPercent > 100:
-		return fmt.Errorf("workload.oltp.distribution.specialPercent is %d, must be 1 to 100", d.SpecialPercent)
-	case d.SpecialShare < 0 || d.SpecialShare > 100:
-		return fmt.Errorf("workload.oltp.distribution.specialShare is %d, must be 0 to 100", d.SpecialShare)
-	case errH != nil || !(h > 0 && h < 1):
+	}
+	for _, f := range []struct {
+		name        string
+		n, min, max int32
+	}{
+		{"iterations", d.Iterations, 1, 1000},
+		{"specialPercent", d.SpecialPercent, 1, 100},
+		{"specialShare", d.SpecialShare, 0, 100},
+	} {
+		if f.n < f.min || f.n > f.max {
+			return fmt.Errorf("workload.oltp.distribution.%s is %d, must be %d to %d", f.name, f.n, f.min, f.max)
+		}
+	}
+	if h, err := strconv.ParseFloat(d.ParetoH, 64); err != nil || !(h > 0 && h < 1) {
 		return fmt.Errorf("workload.oltp.distribution.paretoH is %q, must be a number greater than 0 and less than 1", d.ParetoH)
-	case errExponent != nil || !(exponent >= 0 && exponent < 10):
+	}
+	if e, err := strconv.ParseFloat(d.ZipfianExponent, 64); err != nil || !(e >= 0 && e < 10) {
 		return fmt.Errorf("workload.oltp.distribution.zipfianExponent is %q, must be a number from 0 to less than 10", d.ZipfianExponent)
 	}
 	return nil

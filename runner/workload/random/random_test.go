@@ -149,7 +149,7 @@ func TestSeedsDecide(t *testing.T) {
 			}
 			return out
 		}
-		if first(1) != first(1) || first(1) == first(2) {
+		if one, again, two := first(1), first(1), first(2); one != again || one == two {
 			t.Errorf("%s: the values do not depend on the seed alone", name)
 		}
 	}
