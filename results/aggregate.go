@@ -14,94 +14,147 @@ import (
 	"dbbench.dev/operator/runner/contract"
 )
 
-// Points aggregates runs into points, in the order of their ids, then of targets.
-// maxSpreadPercent is the spread of throughput above which a point is called unstable.
-func Points(runs []Envelope, targets []string, maxSpreadPercent int32) ([]v1alpha1.PointResult, error) {
-	type key struct{ point, target string }
-	groups := map[key][]Envelope{}
-	for _, r := range runs {
-		k := key{r.Point, r.Target}
-		groups[k] = append(groups[k], r)
-	}
-	keys := slices.SortedFunc(maps.Keys(groups), func(a, b key) int {
-		return cmp.Or(cmp.Compare(a.point, b.point), cmp.Compare(slices.Index(targets, a.target), slices.Index(targets, b.target)))
-	})
-	points := make([]v1alpha1.PointResult, 0, len(keys))
-	for _, k := range keys {
-		p, err := aggregate(groups[k], maxSpreadPercent)
-		if err != nil {
-			return nil, fmt.Errorf("point %s on %s: %w", k.point, k.target, err)
-		}
-		points = append(points, p)
-	}
-	return points, nil
+// statusBytes bounds the points in a status; the ConfigMaps hold all of them.
+const statusBytes = 160 << 10
+
+// Summary is what a status holds of the runs.
+type Summary struct {
+	Points []v1alpha1.PointResult
+	// Truncated is the number of points beyond those that a status has room for.
+	Truncated int32
+	// Latest is the result of the point whose run ended last.
+	Latest *v1alpha1.LatestResult
 }
 
+type pointKey struct{ point, target string }
+
+// Summarise aggregates runs into points, in the order of their ids, then of targets.
+// maxSpreadPercent is the spread of throughput above which a point is called unstable.
+func Summarise(runs []Envelope, targets []string, maxSpreadPercent int32) Summary {
+	groups := map[pointKey][]Envelope{}
+	for _, r := range runs {
+		k := pointKey{r.Point, r.Target}
+		groups[k] = append(groups[k], r)
+	}
+	keys := slices.SortedFunc(maps.Keys(groups), func(a, b pointKey) int {
+		return cmp.Or(cmp.Compare(a.point, b.point), cmp.Compare(slices.Index(targets, a.target), slices.Index(targets, b.target)))
+	})
+	var s Summary
+	size := 0
+	for i, k := range keys {
+		p := aggregate(groups[k], maxSpreadPercent)
+		if size += sizeOf(p); size > statusBytes {
+			s.Truncated = int32(len(keys) - i)
+			break
+		}
+		s.Points = append(s.Points, p)
+	}
+	s.Latest = latestOf(runs, groups, maxSpreadPercent)
+	return s
+}
+
+func latestOf(runs []Envelope, groups map[pointKey][]Envelope, maxSpreadPercent int32) *v1alpha1.LatestResult {
+	runs = slices.DeleteFunc(slices.Clone(runs), func(e Envelope) bool { return e.Failure != nil })
+	if len(runs) == 0 {
+		return nil
+	}
+	last := slices.MaxFunc(runs, func(a, b Envelope) int { return a.Finished.Compare(b.Finished) })
+	p := aggregate(groups[pointKey{last.Point, last.Target}], maxSpreadPercent)
+	if p.EventsPerSecond == nil || p.LatencyMicros == nil {
+		return nil
+	}
+	p99 := time.Duration(p.LatencyMicros.P99) * time.Microsecond
+	return &v1alpha1.LatestResult{EventsPerSecond: p.EventsPerSecond.Median, P99: p99.String()}
+}
+
+// sizeOf is a generous estimate of a point's JSON in bytes.
+func sizeOf(p v1alpha1.PointResult) int {
+	size := 600
+	for path, v := range p.Parameters {
+		size += len(path) + len(v.Raw) + 8
+	}
+	for _, w := range p.Warnings {
+		size += len(w) + 4
+	}
+	return size
+}
+
+// maxWarnings bounds those of a point.
+const maxWarnings = 8
+
 // aggregate makes a point of its iterations.
-func aggregate(runs []Envelope, maxSpreadPercent int32) (v1alpha1.PointResult, error) {
+func aggregate(runs []Envelope, maxSpreadPercent int32) v1alpha1.PointResult {
 	slices.SortFunc(runs, func(a, b Envelope) int { return cmp.Compare(a.Iteration, b.Iteration) })
 	first := runs[0]
 	p := v1alpha1.PointResult{ID: first.Point, Target: first.Target, Parameters: first.Parameters, Clients: first.Clients}
 	var elapsed, throughput []float64
-	merged := newHistogram()
 	var sum int64
+	merged := newHistogram()
 	warnings := map[string]bool{}
 	for _, run := range runs {
 		if run.Failure != nil {
 			p.Failed++
 			continue
 		}
+		if err := mergeInto(merged, run); err != nil {
+			// Records are checked before they are stored.
+			p.Failed++
+			warnings[fmt.Sprintf("the stored result of %s was changed: %v", run.Run, err)] = true
+			continue
+		}
 		p.Iterations++
+		p.Events += total(run, func(r contract.Result) int64 { return r.Events })
+		p.Errors += total(run, func(r contract.Result) int64 { return r.Errors })
+		sum += latencySum(run)
+		elapsed = append(elapsed, Elapsed(run).Seconds())
+		throughput = append(throughput, Throughput(run))
 		for _, w := range runWarnings(run) {
 			warnings[w] = true
 		}
-		seconds := Elapsed(run).Seconds()
-		events := eventsOf(run)
-		p.Events += events
-		p.Errors += errorsOf(run)
-		elapsed = append(elapsed, seconds)
-		throughput = append(throughput, float64(events)/seconds)
-		s, err := mergeInto(merged, run)
-		if err != nil {
-			return p, fmt.Errorf("run %s: %w", run.Run, err)
+	}
+	if p.Iterations > 0 {
+		p.ElapsedSeconds = elapsedSeconds(elapsed)
+		p.EventsPerSecond = spread(throughput)
+		p.LatencyMicros = latency(merged, sum)
+		if percent := spreadPercent(throughput); percent > float64(maxSpreadPercent) {
+			warnings[fmt.Sprintf("unstable: throughput spreads by %.0f %% over the iterations, more than %d %%", percent, maxSpreadPercent)] = true
 		}
-		sum += s
-	}
-	if p.Iterations == 0 {
-		return p, nil
-	}
-	p.ElapsedSeconds = elapsedSeconds(elapsed)
-	p.EventsPerSecond = spread(throughput)
-	p.LatencyMicros = latency(merged, sum)
-	if percent := spreadPercent(throughput); percent > float64(maxSpreadPercent) {
-		warnings[fmt.Sprintf("unstable: throughput spreads by %.0f %% over the iterations, more than %d %%", percent, maxSpreadPercent)] = true
 	}
 	p.Warnings = slices.Sorted(maps.Keys(warnings))
-	return p, nil
+	p.Warnings = p.Warnings[:min(len(p.Warnings), maxWarnings)]
+	return p
 }
 
-// Elapsed is the duration of a run: from the first replica's start to the last one's
-// end, as their common clock would show it.
+// Elapsed is the duration of a run: that of its slowest replica, as all start
+// together.
 func Elapsed(run Envelope) time.Duration {
-	var longest int64
+	longest := int64(1) // the divisor of throughput
 	for _, r := range run.Records {
 		longest = max(longest, r.Result.ElapsedNanos)
 	}
 	return time.Duration(longest)
 }
 
-func eventsOf(run Envelope) (n int64) {
+// Throughput is the number of successful events per second of a run.
+func Throughput(run Envelope) float64 {
+	events := total(run, func(r contract.Result) int64 { return r.Events })
+	return float64(events) / Elapsed(run).Seconds()
+}
+
+func total(run Envelope, of func(contract.Result) int64) (n int64) {
 	for _, r := range run.Records {
-		n += r.Result.Events
+		n += of(r.Result)
 	}
 	return n
 }
 
-func errorsOf(run Envelope) (n int64) {
+func latencySum(run Envelope) (nanos int64) {
 	for _, r := range run.Records {
-		n += r.Result.Errors
+		for _, op := range r.Operations {
+			nanos += op.SumNanos
+		}
 	}
-	return n
+	return nanos
 }
 
 // throttledShare is the part of a run's time that the runner was held back for,
@@ -119,42 +172,25 @@ func runWarnings(run Envelope) []string {
 	return all
 }
 
-// newHistogram holds nanoseconds from 1 µs to beyond an hour with three digits, as
-// the runner records them.
-func newHistogram() *hdrhistogram.Histogram {
-	return hdrhistogram.New(1, 4*time.Hour.Nanoseconds(), 3)
-}
-
-// mergeInto adds a run's latencies to a histogram and returns their exact sum. What
-// does not fit is an error: nothing is dropped silently.
-func mergeInto(h *hdrhistogram.Histogram, run Envelope) (sum int64, err error) {
+// mergeInto adds a run's latencies to a histogram: all of them or, with an error, none.
+func mergeInto(h *hdrhistogram.Histogram, run Envelope) error {
+	var parts []*hdrhistogram.Histogram
 	for _, r := range run.Records {
 		for _, op := range r.Operations {
-			s, err := mergeOperation(h, op)
-			if err != nil {
-				return 0, err
+			if op.Count == 0 {
+				continue
 			}
-			sum += s
+			part, err := decodeHistogram(op)
+			if err != nil {
+				return err
+			}
+			parts = append(parts, part)
 		}
 	}
-	return sum, nil
-}
-
-func mergeOperation(h *hdrhistogram.Histogram, op contract.Operation) (int64, error) {
-	if op.Count == 0 {
-		return 0, nil
+	for _, part := range parts {
+		h.Merge(part) // its range is within h's, so nothing is dropped
 	}
-	part, err := hdrhistogram.Decode([]byte(op.Histogram))
-	if err != nil {
-		return 0, fmt.Errorf("histogram of %s: %w", op.Name, err)
-	}
-	if part.TotalCount() != op.Count {
-		return 0, fmt.Errorf("histogram of %s holds %d values, but %d are counted", op.Name, part.TotalCount(), op.Count)
-	}
-	if dropped := h.Merge(part); dropped > 0 {
-		return 0, fmt.Errorf("histogram of %s has %d values out of range", op.Name, dropped)
-	}
-	return op.SumNanos, nil
+	return nil
 }
 
 func elapsedSeconds(v []float64) *v1alpha1.ElapsedSeconds {
@@ -173,6 +209,9 @@ func spread(v []float64) *v1alpha1.Spread {
 
 // spreadPercent is (maximum - minimum) / median in percent.
 func spreadPercent(v []float64) float64 {
+	if median(v) == 0 {
+		return 0
+	}
 	return 100 * (slices.Max(v) - slices.Min(v)) / median(v)
 }
 
@@ -196,36 +235,3 @@ func latency(h *hdrhistogram.Histogram, sum int64) *v1alpha1.Latency {
 
 // toMicros rounds to the nearest microsecond.
 func toMicros(nanos int64) int64 { return (nanos + 500) / 1000 }
-
-// statusBytes bounds the points in a status; the ConfigMaps hold all of them.
-const statusBytes = 160 << 10
-
-// pointBytes is a generous size of a point as JSON, parameters and warnings aside.
-const pointBytes = 600
-
-// Bound cuts a list of points to what fits a status, and returns how many it left out.
-func Bound(points []v1alpha1.PointResult) ([]v1alpha1.PointResult, int32) {
-	size := 0
-	for i, p := range points {
-		size += pointBytes
-		for path, v := range p.Parameters {
-			size += len(path) + len(v.Raw) + 8
-		}
-		for _, w := range p.Warnings {
-			size += len(w) + 4
-		}
-		if size > statusBytes {
-			return points[:i], int32(len(points) - i)
-		}
-	}
-	return points, 0
-}
-
-// Latest is the point's result in two words.
-func Latest(p v1alpha1.PointResult) *v1alpha1.LatestResult {
-	if p.EventsPerSecond == nil || p.LatencyMicros == nil {
-		return nil
-	}
-	p99 := time.Duration(p.LatencyMicros.P99) * time.Microsecond
-	return &v1alpha1.LatestResult{EventsPerSecond: p.EventsPerSecond.Median, P99: p99.String()}
-}

@@ -5,6 +5,8 @@ package results
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
+	"time"
 
 	"dbbench.dev/operator/api/v1alpha1"
 	"dbbench.dev/operator/runner/contract"
@@ -23,6 +25,8 @@ type Envelope struct {
 	Parameters v1alpha1.Parameters `json:"parameters,omitempty"`
 	Iteration  int32               `json:"iteration"`
 	Clients    int32               `json:"clients"`
+	// Finished is when the run ended, or was found to have failed.
+	Finished time.Time `json:"finished"`
 	// Failure is absent where the run succeeded.
 	Failure *Failure `json:"failure,omitempty"`
 	// Records are those of the runner pods, by replica. A failed run may have some.
@@ -36,16 +40,26 @@ type Failure struct {
 	Message string `json:"message"`
 }
 
+const keySuffix = ".json"
+
+// Key is the key of a run in a results ConfigMap.
+func Key(run string) string { return run + keySuffix }
+
 // Encode writes an envelope as the value of a ConfigMap's key.
 func (e Envelope) Encode() (string, error) {
+	e.Version = EnvelopeVersion
 	text, err := json.Marshal(e)
 	return string(text), err
 }
 
-// Decode reads an envelope. What users may have edited is read leniently, but one of
-// another version or run is refused.
-func Decode(run, text string) (Envelope, error) {
+// Decode reads the value of a key. What users may have edited is read leniently, but
+// one of another version or run is refused.
+func Decode(key, text string) (Envelope, error) {
 	var e Envelope
+	run, ok := strings.CutSuffix(key, keySuffix)
+	if !ok {
+		return e, fmt.Errorf("key %q does not end with %s", key, keySuffix)
+	}
 	if err := json.Unmarshal([]byte(text), &e); err != nil {
 		return e, fmt.Errorf("result of %s: %w", run, err)
 	}
@@ -53,4 +67,16 @@ func Decode(run, text string) (Envelope, error) {
 		return e, fmt.Errorf("result of %s: version %q of run %q; it is %q that is read", run, e.Version, e.Run, EnvelopeVersion)
 	}
 	return e, nil
+}
+
+// Trimmed is the envelope without what only readers of the ConfigMap look at: what is
+// left makes the points.
+func (e Envelope) Trimmed() Envelope {
+	records := make([]contract.Record, len(e.Records))
+	for i, r := range e.Records {
+		r.Series, r.Environment.ServerVariables, r.Environment.StatusDeltas = nil, nil, nil
+		records[i] = r
+	}
+	e.Records = records
+	return e
 }

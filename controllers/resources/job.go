@@ -15,18 +15,19 @@ import (
 	"dbbench.dev/operator/runner/contract"
 )
 
-// RunnerContainer is the name of the container that reports.
-const RunnerContainer = "runner"
-
-// AnnotationRunSpec carries the run's spec to its pods, which read it as a file.
-const AnnotationRunSpec = "dbbench.dev/run-spec"
+const (
+	// AnnotationRunSpec carries the run's spec to its pods, which read it as a file.
+	AnnotationRunSpec = "dbbench.dev/run-spec"
+	// AnnotationBenchmark has the whole name that LabelBenchmark may be too short for.
+	AnnotationBenchmark = "dbbench.dev/benchmark"
+)
 
 const (
 	// deadlineMargin is what a Job gets beyond the runner's own timeout, so that a
 	// runner that is late still reports for itself.
 	deadlineMargin = 90 * time.Second
 	// gracePeriod is for clean-up after SIGTERM.
-	gracePeriod = 45 * time.Second
+	gracePeriod = 30 * time.Second
 	// cleanupTimeout bounds the Job that drops a deleted benchmark's data.
 	cleanupTimeout = time.Minute
 
@@ -49,7 +50,7 @@ func CleanupJob(b *v1alpha1.DBBenchmark, target, image string) (*batchv1.Job, er
 	if err != nil {
 		return nil, err
 	}
-	spec.Timeout = contract.Duration(cleanupTimeout)
+	spec.Timeout, spec.Replicas = contract.Duration(cleanupTimeout), 1
 	return job(b, "cleanup", JobName(b, string(b.UID[:min(8, len(b.UID))]), run.ID), PurposeCleanup, spec, []string{"cleanup"}, image, cleanupTimeout)
 }
 
@@ -65,6 +66,10 @@ func job(b *v1alpha1.DBBenchmark, execution, name, purpose string, spec *contrac
 	labels := Labels(b, execution, purpose)
 	labels[LabelRun] = spec.Run.ID
 	labels[LabelServer] = ServerKey(b.Namespace, target)
+	labels[LabelTarget] = target.Name
+	if spec.Run.Point != "" {
+		labels[LabelPoint] = spec.Run.Point
+	}
 	return &batchv1.Job{
 		TypeMeta: metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"},
 		ObjectMeta: metav1.ObjectMeta{
@@ -98,7 +103,7 @@ func podTemplate(b *v1alpha1.DBBenchmark, target v1alpha1.Target, labels map[str
 	return corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{
 			Labels:      merge(t.Labels, labels),
-			Annotations: merge(t.Annotations, map[string]string{AnnotationRunSpec: runSpec}),
+			Annotations: merge(t.Annotations, map[string]string{AnnotationRunSpec: runSpec, AnnotationBenchmark: b.Name}),
 		},
 		Spec: corev1.PodSpec{
 			RestartPolicy:                 corev1.RestartPolicyNever,
@@ -116,8 +121,8 @@ func podTemplate(b *v1alpha1.DBBenchmark, target v1alpha1.Target, labels map[str
 			TopologySpreadConstraints: t.TopologySpreadConstraints,
 			PriorityClassName:         t.PriorityClassName,
 			Containers: []corev1.Container{{
-				Name: RunnerContainer, Image: image, ImagePullPolicy: t.ImagePullPolicy,
-				Command: []string{"/runner"}, Args: args,
+				Name: plan.RunnerContainer, Image: image, ImagePullPolicy: t.ImagePullPolicy,
+				Command: []string{"/runner"}, Args: append(args, "--termination-log", contract.TerminationPath),
 				Resources:                runnerResources(t.Resources),
 				TerminationMessagePolicy: corev1.TerminationMessageReadFile,
 				SecurityContext: &corev1.SecurityContext{

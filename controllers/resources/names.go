@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -19,6 +20,8 @@ const (
 	LabelUID       = "dbbench.dev/benchmark-uid" // says for sure whose it is
 	LabelExecution = "dbbench.dev/execution"
 	LabelRun       = "dbbench.dev/run"
+	LabelPoint     = "dbbench.dev/point"
+	LabelTarget    = "dbbench.dev/target"
 	LabelServer    = "dbbench.dev/server" // digest of the server's address
 	LabelPurpose   = "dbbench.dev/purpose"
 )
@@ -38,7 +41,9 @@ const maxLabel = 63
 func Labels(b *v1alpha1.DBBenchmark, execution, purpose string) map[string]string {
 	return map[string]string{
 		"app.kubernetes.io/name":       "dbbench",
+		"app.kubernetes.io/instance":   Shorten(b.Name, maxLabel),
 		"app.kubernetes.io/component":  purpose,
+		"app.kubernetes.io/part-of":    "dbbench",
 		"app.kubernetes.io/managed-by": "dbbench-manager",
 		LabelBenchmark:                 Shorten(b.Name, maxLabel),
 		LabelUID:                       string(b.UID),
@@ -89,6 +94,16 @@ func Address(namespace string, t v1alpha1.Target) (host string, port int32) {
 		port = standard
 	}
 	return host, port
+}
+
+// ServerKeys identify the servers of a benchmark's targets, sorted, each once.
+func ServerKeys(b *v1alpha1.DBBenchmark) []string {
+	var keys []string
+	for _, t := range b.Spec.Targets {
+		keys = append(keys, ServerKey(b.Namespace, t))
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys)
 }
 
 // ServerKey identifies a database server in any spelling of its address, as the value

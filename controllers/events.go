@@ -1,0 +1,52 @@
+package controllers
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"dbbench.dev/operator/api/v1alpha1"
+)
+
+// announce tells of the turning points between two states of a benchmark. There are
+// few: a run that succeeds is none.
+func (s *scope) announce(before, after *v1alpha1.DBBenchmark) {
+	then, now := before.Status.Execution, after.Status.Execution
+	started := now != nil && (then == nil || then.ID != now.ID)
+	if then != nil && then.CompletionTime == nil && (started || now == nil) {
+		s.tell("Cancelled", "Cancel", "the execution %s ended after %s runs: the spec changed", then.ID, then.Progress)
+	}
+	if started {
+		s.tell("ExecutionStarted", "Start", "the execution %s of %d runs is queued", now.ID, now.Total)
+	}
+	ready := meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionReady)
+	if ready == nil || !changed(before, ready) {
+		if now != nil && then != nil && now.ID == then.ID && now.Failed > then.Failed {
+			s.warn("RunFailed", "Run", "%d of %d runs have failed", now.Failed, now.Total)
+		}
+		return
+	}
+	switch {
+	case meta.IsStatusConditionTrue(after.Status.Conditions, v1alpha1.ConditionFailed):
+		s.warn(ready.Reason, "Fail", "%s", ready.Message)
+	case ready.Reason == v1alpha1.ReasonComplete:
+		s.tell("Completed", "Complete", "%s", ready.Message)
+	case ready.Reason == v1alpha1.ReasonTargetBusy, ready.Reason == v1alpha1.ReasonSuspended:
+		s.tell(ready.Reason, "Wait", "%s", ready.Message)
+	case ready.Reason == v1alpha1.ReasonUnschedulable, ready.Reason == v1alpha1.ReasonQuotaExceeded:
+		s.warn(ready.Reason, "Wait", "%s", ready.Message)
+	}
+}
+
+func changed(before *v1alpha1.DBBenchmark, ready *metav1.Condition) bool {
+	was := meta.FindStatusCondition(before.Status.Conditions, v1alpha1.ConditionReady)
+	return was == nil || was.Reason != ready.Reason
+}
+
+func (s *scope) tell(reason, action, format string, args ...any) {
+	s.Events.Eventf(s.bench, nil, corev1.EventTypeNormal, reason, action, format, args...)
+}
+
+func (s *scope) warn(reason, action, format string, args ...any) {
+	s.Events.Eventf(s.bench, nil, corev1.EventTypeWarning, reason, action, format, args...)
+}

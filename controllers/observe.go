@@ -1,0 +1,220 @@
+package controllers
+
+import (
+	"context"
+	"slices"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"dbbench.dev/operator/api/v1alpha1"
+	"dbbench.dev/operator/controllers/plan"
+	"dbbench.dev/operator/controllers/resources"
+	"dbbench.dev/operator/results"
+)
+
+// observe gathers what plan.Next decides by: from the cache, or live from the API. The
+// queue always comes from the cache; it decides who is first, not who is alone.
+func (s *scope) observe(ctx context.Context, live bool) (plan.Observed, error) {
+	reader := client.Reader(s.Client)
+	if live {
+		reader = s.Live
+	}
+	o := plan.Observed{CannotCreate: s.cannotCreate}
+	o.Runs, o.SpecError = s.plans.expand(s.bench)
+	if err := s.observeAttempts(ctx, reader, &o); err != nil {
+		return o, err
+	}
+	if !s.bench.DeletionTimestamp.IsZero() {
+		return o, nil
+	}
+	known, err := s.observeResults(ctx, live)
+	if err != nil {
+		return o, err
+	}
+	o.Maps, o.Results = known.maps, known.byRun()
+	if o.Queue, err = s.queue(ctx); err != nil {
+		return o, err
+	}
+	o.Occupants, err = s.occupants(ctx, reader)
+	return o, err
+}
+
+// jobs are the benchmark's own.
+func (s *scope) jobs(ctx context.Context, reader client.Reader) ([]batchv1.Job, error) {
+	var list batchv1.JobList
+	err := reader.List(ctx, &list, client.InNamespace(s.bench.Namespace), client.MatchingLabels{resources.LabelUID: string(s.bench.UID)})
+	// A label can be forged, an owner reference only by who may write Jobs anyway.
+	return slices.DeleteFunc(list.Items, func(j batchv1.Job) bool { return !metav1.IsControlledBy(&j, s.bench) }), err
+}
+
+func (s *scope) observeAttempts(ctx context.Context, reader client.Reader, o *plan.Observed) error {
+	jobs, err := s.jobs(ctx, reader)
+	if err != nil {
+		return err
+	}
+	var pods corev1.PodList
+	err = reader.List(ctx, &pods, client.InNamespace(s.bench.Namespace), client.MatchingLabels{resources.LabelUID: string(s.bench.UID)})
+	if err != nil {
+		return err
+	}
+	o.Cleanups = map[string]plan.Attempt{}
+	for _, a := range attempts(jobs, pods.Items) {
+		if a.purpose == resources.PurposeCleanup {
+			if a.Job != nil {
+				o.Cleanups[a.Job.Labels[resources.LabelTarget]] = a.Attempt
+			}
+			continue
+		}
+		if plan.WantsTrouble(s.Now(), a.Attempt) {
+			if a.Trouble, err = s.trouble(ctx, a.Attempt); err != nil {
+				return err
+			}
+		}
+		o.Attempts = append(o.Attempts, a.Attempt)
+	}
+	return nil
+}
+
+// attempt is a plan.Attempt with what says whose it is.
+type attempt struct {
+	plan.Attempt
+	purpose, owner string
+}
+
+// attempts puts pods to their Jobs. A pod whose Job is gone makes an attempt of its own.
+func attempts(jobs []batchv1.Job, pods []corev1.Pod) []attempt {
+	var all []attempt
+	index := map[string]int{}
+	add := func(key string, o metav1.Object) int {
+		index[key] = len(all)
+		l := o.GetLabels()
+		all = append(all, attempt{
+			Attempt: plan.Attempt{Execution: l[resources.LabelExecution], Run: l[resources.LabelRun]},
+			purpose: l[resources.LabelPurpose], owner: o.GetNamespace() + "/" + l[resources.LabelBenchmark],
+		})
+		return index[key]
+	}
+	for i := range jobs {
+		j := &jobs[i]
+		all[add(string(j.UID), j)].Job = j
+	}
+	for i := range pods {
+		p := &pods[i]
+		key := string(p.UID)
+		if owner := metav1.GetControllerOf(p); owner != nil {
+			key = string(owner.UID)
+		}
+		at, ok := index[key]
+		if !ok {
+			at = add(key, p)
+		}
+		all[at].Pods = append(all[at].Pods, *p)
+	}
+	return all
+}
+
+// trouble reads the warnings about an attempt's Job, if it has no pod, or its pods.
+func (s *scope) trouble(ctx context.Context, a plan.Attempt) ([]plan.Trouble, error) {
+	subjects := []string{string(a.Job.UID)}
+	if len(a.Pods) > 0 {
+		subjects = nil
+		for _, p := range a.Pods {
+			subjects = append(subjects, string(p.UID))
+		}
+	}
+	const enough = 50
+	var all []plan.Trouble
+	for _, uid := range subjects {
+		var list corev1.EventList
+		err := s.Live.List(ctx, &list, client.InNamespace(s.bench.Namespace), client.Limit(enough),
+			client.MatchingFields{"involvedObject.uid": uid, "type": corev1.EventTypeWarning})
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range list.Items {
+			all = append(all, plan.Trouble{Reason: e.Reason, Message: e.Message})
+		}
+	}
+	return all, nil
+}
+
+// indexServers finds the benchmarks of a server.
+const indexServers = "servers"
+
+// neighbours are the other benchmarks that share a server with one.
+func neighbours(ctx context.Context, cached client.Reader, b *v1alpha1.DBBenchmark) ([]v1alpha1.DBBenchmark, error) {
+	var all []v1alpha1.DBBenchmark
+	seen := map[client.ObjectKey]bool{client.ObjectKeyFromObject(b): true}
+	for _, key := range resources.ServerKeys(b) {
+		var list v1alpha1.DBBenchmarkList
+		if err := cached.List(ctx, &list, client.MatchingFields{indexServers: key}); err != nil {
+			return nil, err
+		}
+		for _, other := range list.Items {
+			if k := client.ObjectKeyFromObject(&other); !seen[k] {
+				seen[k] = true
+				all = append(all, other)
+			}
+		}
+	}
+	return all, nil
+}
+
+// queue are the claims of others to the benchmark's servers.
+func (s *scope) queue(ctx context.Context) ([]plan.Claim, error) {
+	others, err := neighbours(ctx, s.Client, s.bench)
+	var claims []plan.Claim
+	for i := range others {
+		if c, ok := plan.ClaimOf(&others[i]); ok {
+			claims = append(claims, c)
+		}
+	}
+	return claims, err
+}
+
+// occupants are other benchmarks of which a run may be at work on the servers.
+func (s *scope) occupants(ctx context.Context, reader client.Reader) ([]string, error) {
+	servers, err := labels.NewRequirement(resources.LabelServer, selection.In, resources.ServerKeys(s.bench))
+	if err != nil {
+		return nil, err
+	}
+	others, err := labels.NewRequirement(resources.LabelUID, selection.NotEquals, []string{string(s.bench.UID)})
+	if err != nil {
+		return nil, err
+	}
+	where := []client.ListOption{
+		client.InNamespace(s.Namespace), client.MatchingLabelsSelector{Selector: labels.NewSelector().Add(*servers, *others)},
+	}
+	var jobs batchv1.JobList
+	if err := reader.List(ctx, &jobs, where...); err != nil {
+		return nil, err
+	}
+	var pods corev1.PodList
+	if err := reader.List(ctx, &pods, where...); err != nil {
+		return nil, err
+	}
+	var busy []string
+	for _, a := range attempts(jobs.Items, pods.Items) {
+		if !a.Quiet() {
+			busy = append(busy, a.owner)
+		}
+	}
+	slices.Sort(busy)
+	return slices.Compact(busy), nil
+}
+
+// byRun are the results of the current execution by run.
+func (k *knownResults) byRun() map[string]results.Envelope {
+	all := map[string]results.Envelope{}
+	for _, s := range k.shards {
+		for _, e := range s.envelopes {
+			all[e.Run] = e
+		}
+	}
+	return all
+}

@@ -1,0 +1,429 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"dbbench.dev/operator/api/v1alpha1"
+	"dbbench.dev/operator/results"
+)
+
+// Decision is what should happen now. Its actions are done in the order of the fields.
+type Decision struct {
+	// Status is the whole status that is wanted. Where it names another execution than
+	// the resource, it must be written before anything else is done: what exists is only
+	// found again by the execution's id.
+	Status v1alpha1.DBBenchmarkStatus
+	// Protect asks for the finalizer.
+	Protect bool
+	// Collect are attempts whose reports are to be read, judged and stored.
+	Collect []Attempt
+	// Store are results that need no report.
+	Store []results.Envelope
+	// DeleteJobs are done with; DeleteMaps are beyond the limit of the history.
+	DeleteJobs []*batchv1.Job
+	DeleteMaps []string
+	// Create is the run to start.
+	Create *Run
+	// CleanUp are targets in which to drop the benchmark's data.
+	CleanUp []string
+	// Release gives the resource free to be deleted; Outcome says how it went.
+	Release bool
+	Outcome string
+	// After is when to look again without being woken; 0 is never.
+	After time.Duration
+}
+
+// Begins reports whether the decision starts another execution than the resource is in.
+func (d *Decision) Begins(b *v1alpha1.DBBenchmark) bool {
+	now, then := d.Status.Execution, b.Status.Execution
+	return now != nil && (then == nil || then.ID != now.ID)
+}
+
+// Acts reports whether something is to be done besides writing the status.
+func (d *Decision) Acts() bool {
+	return d.Protect || d.Release || d.Create != nil ||
+		len(d.Collect)+len(d.Store)+len(d.DeleteJobs)+len(d.DeleteMaps)+len(d.CleanUp) > 0
+}
+
+// Next decides what should happen now to a benchmark. It is derived from what exists,
+// so that it can be asked again at any time, and after any part of its answer was done.
+func Next(now time.Time, b *v1alpha1.DBBenchmark, o Observed) Decision {
+	n := next{now: now, b: b, o: o}
+	n.Status = *b.Status.DeepCopy()
+	if !b.DeletionTimestamp.IsZero() {
+		n.retire()
+		return n.Decision
+	}
+	n.Status.ObservedGeneration = b.Generation
+	n.Status.Workload = WorkloadName(b.Spec.Workload)
+	n.decide().set(now, b.Generation, &n.Status)
+	return n.Decision
+}
+
+// next is a decision in the making.
+type next struct {
+	Decision
+	now time.Time
+	b   *v1alpha1.DBBenchmark
+	o   Observed
+}
+
+func (n *next) decide() verdict {
+	if n.o.SpecError != nil {
+		n.archive()
+		n.keep("")
+		return n.refuse(n.o.SpecError)
+	}
+	if e := n.Status.Execution; e == nil || e.PlanHash != Hash(&n.b.Spec) {
+		n.archive()
+		if n.b.Spec.Suspend {
+			n.keep("")
+			return verdict{isSuspended, v1alpha1.ReasonSuspended, "spec.suspend is true; no execution is under way"}
+		}
+		n.begin()
+		n.keep(n.Status.Execution.ID)
+		return verdict{isInProgress, v1alpha1.ReasonPending, "the execution is about to start"}
+	}
+	n.keep(n.Status.Execution.ID)
+	n.tally()
+	if n.Status.Execution.CompletionTime != nil {
+		n.deleteJobs(n.Status.Execution.ID)
+		return verdictOf(&n.b.Status)
+	}
+	return n.proceed()
+}
+
+func (n *next) refuse(err error) verdict {
+	reason := v1alpha1.ReasonInvalidSpec
+	if e, ok := err.(*SpecError); ok { //nolint:errorlint // Expand returns it bare
+		reason = e.Reason
+	}
+	return verdict{isFailed, reason, err.Error()}
+}
+
+// begin starts the execution that the spec asks for.
+func (n *next) begin() {
+	total := int32(len(n.o.Runs))
+	n.Status.Execution = &v1alpha1.Execution{
+		ID: ExecutionID(n.b), Trigger: v1alpha1.TriggerSpec, Generation: n.b.Generation, PlanHash: Hash(&n.b.Spec),
+		StartTime: metav1.NewTime(n.now).Rfc3339Copy(), Total: total, Progress: fmt.Sprintf("0/%d", total),
+	}
+}
+
+// archive moves the current execution into the history.
+func (n *next) archive() {
+	s := &n.Status
+	e := s.Execution
+	if e == nil {
+		return
+	}
+	summary := v1alpha1.ExecutionSummary{
+		ID: e.ID, Trigger: e.Trigger, Generation: e.Generation, StartTime: e.StartTime, CompletionTime: e.CompletionTime,
+		Reason: v1alpha1.ReasonCancelled, Completed: e.Completed, Total: e.Total, ResultsConfigMaps: s.ResultsConfigMaps,
+	}
+	if e.CompletionTime != nil {
+		summary.Reason = verdictOf(s).reason
+	} else {
+		t := metav1.NewTime(n.now).Rfc3339Copy()
+		summary.CompletionTime = &t
+	}
+	s.History = append([]v1alpha1.ExecutionSummary{summary}, s.History...)
+	s.Execution, s.Points, s.PointsTruncated, s.Latest, s.ResultsConfigMaps = nil, nil, 0, nil, nil
+}
+
+// keep has the Jobs of other executions than this one deleted, and of their results
+// what is beyond the history's limit.
+func (n *next) keep(execution string) {
+	for _, a := range n.o.Attempts {
+		if a.Execution != execution {
+			n.deleteJob(a)
+		}
+	}
+	limit := n.historyLimit()
+	n.Status.History = n.Status.History[:min(len(n.Status.History), limit)]
+	n.DeleteMaps = staleMaps(n.o.Maps, execution, limit)
+	n.Status.ResultsConfigMaps = nil
+	for _, m := range n.o.Maps {
+		if m.Execution == execution {
+			n.Status.ResultsConfigMaps = append(n.Status.ResultsConfigMaps, m.Name)
+		}
+	}
+}
+
+// historyLimit is the number of earlier executions to keep.
+func (n *next) historyLimit() int {
+	const standard = 3
+	if l := n.b.Spec.HistoryLimit; l != nil {
+		return int(*l) - 1
+	}
+	return standard - 1
+}
+
+// staleMaps are the ConfigMaps of all but the current execution and the latest limit
+// of the others. It goes by the ConfigMaps alone: a status may be lost.
+func staleMaps(maps []ResultMap, current string, limit int) []string {
+	newest := map[string]time.Time{}
+	for _, m := range maps {
+		if m.Execution != current && m.Created.After(newest[m.Execution]) {
+			newest[m.Execution] = m.Created
+		}
+	}
+	var executions []string
+	for e := range newest {
+		executions = append(executions, e)
+	}
+	slices.SortFunc(executions, func(a, b string) int { return cmp.Or(newest[b].Compare(newest[a]), cmp.Compare(a, b)) })
+	stale := executions[min(len(executions), limit):]
+	var names []string
+	for _, m := range maps {
+		if slices.Contains(stale, m.Execution) {
+			names = append(names, m.Name)
+		}
+	}
+	return names
+}
+
+func (n *next) deleteJob(a Attempt) {
+	if a.Job != nil && a.Job.DeletionTimestamp == nil {
+		n.DeleteJobs = append(n.DeleteJobs, a.Job)
+	}
+}
+
+func (n *next) deleteJobs(execution string) {
+	for _, a := range n.o.Attempts {
+		if a.Execution == execution {
+			n.deleteJob(a)
+		}
+	}
+}
+
+// tally counts the results and sums them up. Results that are gone although the
+// execution has ended, somebody has deleted; what was said of them stays.
+func (n *next) tally() {
+	e := n.Status.Execution
+	if e.CompletionTime != nil && len(n.o.Results) < int(e.Completed+e.Failed) {
+		return
+	}
+	e.Total, e.Completed, e.Failed, e.ActiveRun = int32(len(n.o.Runs)), 0, 0, nil
+	var all []results.Envelope
+	for _, r := range n.o.Runs {
+		result, ok := n.o.Results[r.ID]
+		switch {
+		case !ok:
+			continue
+		case result.Failure == nil:
+			e.Completed++
+		default:
+			e.Failed++
+		}
+		all = append(all, result)
+	}
+	e.Progress = fmt.Sprintf("%d/%d", e.Completed, e.Total)
+	var targets []string
+	for _, t := range n.b.Spec.Targets {
+		targets = append(targets, t.Name)
+	}
+	summary := results.Summarise(all, targets, n.maxSpreadPercent())
+	n.Status.Points, n.Status.PointsTruncated, n.Status.Latest = summary.Points, summary.Truncated, summary.Latest
+}
+
+func (n *next) maxSpreadPercent() int32 {
+	const standard = 10
+	if p := n.b.Spec.MaxSpreadPercent; p != nil {
+		return *p
+	}
+	return standard
+}
+
+// proceed takes the execution one step on.
+func (n *next) proceed() verdict {
+	failure := n.firstFailure()
+	stop := failure != nil && n.b.Spec.OnFailure != v1alpha1.OnFailureContinue
+	if v, busy := n.attend(stop); busy {
+		return v
+	}
+	run := n.pending()
+	switch {
+	case stop, run == nil:
+		return n.conclude(failure)
+	case n.b.Spec.Suspend:
+		return verdict{isSuspended, v1alpha1.ReasonSuspended, "spec.suspend is true; no further run is started"}
+	}
+	if v, wait := n.wait(); wait {
+		return v
+	}
+	if !slices.Contains(n.b.Finalizers, Finalizer) {
+		n.Protect = true
+		return verdict{isInProgress, v1alpha1.ReasonPending, "the first run is about to start"}
+	}
+	n.Create = run
+	if err := n.o.CannotCreate; err != nil {
+		return verdict{isInProgress, v1alpha1.ReasonPending, "the API refuses the run's Job: " + shortened(err.Error())}
+	}
+	return verdict{isInProgress, v1alpha1.ReasonRunning, "the run " + run.ID + " is about to start"}
+}
+
+// attend sees to the attempts of the execution, and to the run that was under way and
+// has none any more. It is busy while one of them is not settled.
+func (n *next) attend(stop bool) (v verdict, busy bool) {
+	for _, a := range n.o.Attempts {
+		if a.Execution != n.Status.Execution.ID {
+			continue
+		}
+		run := n.run(a.Run)
+		_, stored := n.o.Results[a.Run]
+		switch {
+		case stored || run == nil:
+			n.deleteJob(a)
+		case a.Job == nil:
+			// Left over without a Job: see lost.
+		default:
+			v, busy = n.examine(a, *run), true
+		}
+	}
+	if lost := n.lost(); !busy && lost != nil {
+		n.Store = append(n.Store, Failed(n.now, *lost, v1alpha1.ReasonRunnerLost,
+			"the run's Job was deleted by somebody else before its report was read"))
+		return verdict{isInProgress, v1alpha1.ReasonRunning, "the run " + lost.ID + " was lost"}, true
+	}
+	return v, busy
+}
+
+// examine does with an attempt what its state asks for.
+func (n *next) examine(a Attempt, run Run) verdict {
+	e := n.Status.Execution
+	e.ActiveRun = &v1alpha1.ActiveRun{
+		ID: run.ID, Target: run.Target, Parameters: run.Parameters, Iteration: run.Iteration, StartTime: a.Job.CreationTimestamp,
+	}
+	d := diagnose(n.now, a, n.timeout())
+	n.lookAgain(d.again)
+	switch d.state {
+	case over:
+		n.Collect = append(n.Collect, a)
+	case broken:
+		n.Store = append(n.Store, newResult(n.now, run, d.failure()))
+	case held:
+		return verdict{isInProgress, d.reason, shortened(d.message)}
+	}
+	number := slices.IndexFunc(n.o.Runs, func(r Run) bool { return r.ID == run.ID }) + 1
+	return verdict{isInProgress, v1alpha1.ReasonRunning, fmt.Sprintf("the run %s is under way (%d of %d)", run.ID, number, e.Total)}
+}
+
+func (n *next) lookAgain(after time.Duration) {
+	if after > 0 && (n.After == 0 || after < n.After) {
+		n.After = after
+	}
+}
+
+func (n *next) timeout() time.Duration {
+	if t := n.b.Spec.RunTimeout; t != nil {
+		return t.Duration
+	}
+	return time.Hour
+}
+
+func (n *next) run(id string) *Run {
+	for i := range n.o.Runs {
+		if n.o.Runs[i].ID == id {
+			return &n.o.Runs[i]
+		}
+	}
+	return nil
+}
+
+// lost is the run that the status tells of as under way, if it has neither a Job nor a
+// result: it was started, and is not started again.
+func (n *next) lost() *Run {
+	e := n.b.Status.Execution
+	if e.ActiveRun == nil {
+		return nil
+	}
+	if _, stored := n.o.Results[e.ActiveRun.ID]; stored {
+		return nil
+	}
+	for _, a := range n.o.Attempts {
+		if a.Execution == e.ID && a.Run == e.ActiveRun.ID && (a.Job != nil || !a.Quiet()) {
+			return nil
+		}
+	}
+	return n.run(e.ActiveRun.ID)
+}
+
+// pending is the first run that has no result yet.
+func (n *next) pending() *Run {
+	for i, r := range n.o.Runs {
+		if _, stored := n.o.Results[r.ID]; !stored {
+			return &n.o.Runs[i]
+		}
+	}
+	return nil
+}
+
+// firstFailure is that of the run that failed first.
+func (n *next) firstFailure() *results.Envelope {
+	var first *results.Envelope
+	for _, r := range n.o.Runs {
+		if e, ok := n.o.Results[r.ID]; ok && e.Failure != nil && (first == nil || e.Finished.Before(first.Finished)) {
+			first = &e
+		}
+	}
+	return first
+}
+
+// wait says what stands before the next run: what is left of earlier ones, or others
+// that have a claim to the server.
+func (n *next) wait() (verdict, bool) {
+	for _, a := range n.o.Attempts {
+		if !a.Quiet() {
+			return verdict{isInProgress, v1alpha1.ReasonPending, "waiting for the pod of an earlier run to end"}, true
+		}
+	}
+	me := Claim{n.b.Namespace, n.b.Name, n.Status.Execution.StartTime.Time, n.b.CreationTimestamp.Time}
+	position := 1
+	var holder *Claim
+	for i, c := range n.o.Queue {
+		if c.Compare(me) >= 0 {
+			continue
+		}
+		position++
+		if holder == nil || c.Compare(*holder) < 0 {
+			holder = &n.o.Queue[i]
+		}
+	}
+	switch {
+	case holder != nil:
+		return verdict{isInProgress, v1alpha1.ReasonTargetBusy,
+			fmt.Sprintf("%s holds the server; this is number %d in the queue", holder, position)}, true
+	case len(n.o.Occupants) > 0:
+		return verdict{isInProgress, v1alpha1.ReasonTargetBusy,
+			fmt.Sprintf("%s holds the server until its run has ended; this is number 2 in the queue", n.o.Occupants[0])}, true
+	}
+	return verdict{}, false
+}
+
+// conclude ends the execution.
+func (n *next) conclude(failure *results.Envelope) verdict {
+	e := n.Status.Execution
+	var last time.Time
+	for _, r := range n.o.Results {
+		if r.Finished.After(last) {
+			last = r.Finished
+		}
+	}
+	t := metav1.NewTime(last).Rfc3339Copy()
+	e.CompletionTime, e.ActiveRun = &t, nil
+	switch {
+	case failure == nil:
+		return verdict{isComplete, v1alpha1.ReasonComplete, fmt.Sprintf("all %d runs succeeded", e.Total)}
+	case n.b.Spec.OnFailure == v1alpha1.OnFailureContinue:
+		return verdict{isFailed, v1alpha1.ReasonRunsFailed,
+			fmt.Sprintf("%d of %d runs failed, the first of them %s: %s: %s", e.Failed, e.Total, failure.Run, failure.Failure.Reason, failure.Failure.Message)}
+	}
+	return verdict{isFailed, failure.Failure.Reason, fmt.Sprintf("the run %s failed: %s", failure.Run, failure.Failure.Message)}
+}

@@ -1,0 +1,141 @@
+package plan
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"dbbench.dev/operator/api/v1alpha1"
+	"dbbench.dev/operator/results"
+)
+
+// Finalizer keeps a benchmark until its data in the target has been seen to.
+const Finalizer = "dbbench.dev/target-data"
+
+// Observed is all that was seen of a benchmark and of those that share its servers.
+type Observed struct {
+	// Runs are those of the spec; SpecError is why there are none.
+	Runs      []Run
+	SpecError error
+	// Results are those stored of the current execution, by the id of the run.
+	Results map[string]results.Envelope
+	// Maps are the ConfigMaps with results, of all executions, in the order of their shards.
+	Maps []ResultMap
+	// Attempts are the Jobs and pods of runs, of all executions.
+	Attempts []Attempt
+	// Cleanups are the Jobs and pods that drop data, by target.
+	Cleanups map[string]Attempt
+	// Queue are the unfinished executions of other benchmarks on the same servers.
+	Queue []Claim
+	// Occupants are other benchmarks, as namespace/name, of which a run may be at work
+	// on the same servers.
+	Occupants []string
+	// CannotCreate is why the API refused the last Job, if it did.
+	CannotCreate error
+}
+
+// ResultMap is a ConfigMap with results.
+type ResultMap struct {
+	Name      string
+	Execution string
+	Created   time.Time
+}
+
+// Attempt is a Job and its pods. A pod may be left over without its Job.
+type Attempt struct {
+	Execution string
+	Run       string
+	Job       *batchv1.Job
+	Pods      []corev1.Pod
+	// Trouble are warnings that the cluster has recorded about the Job or its pods;
+	// they are read only where WantsTrouble.
+	Trouble []Trouble
+}
+
+// Trouble is a warning event.
+type Trouble struct{ Reason, Message string }
+
+// Claim is a benchmark's place in the queue for its servers.
+type Claim struct {
+	Namespace, Name string
+	Started         time.Time
+	Created         time.Time
+}
+
+func (c Claim) String() string { return c.Namespace + "/" + c.Name }
+
+// Compare orders claims by who came first. The order is total, so that benchmarks
+// which share several servers cannot wait for each other.
+func (c Claim) Compare(d Claim) int {
+	return cmp.Or(c.Started.Compare(d.Started), c.Created.Compare(d.Created), cmp.Compare(c.String(), d.String()))
+}
+
+// ClaimOf is a benchmark's claim, with false where it makes none.
+func ClaimOf(b *v1alpha1.DBBenchmark) (Claim, bool) {
+	e := b.Status.Execution
+	if e == nil || e.CompletionTime != nil || b.Spec.Suspend || !b.DeletionTimestamp.IsZero() {
+		return Claim{}, false
+	}
+	return Claim{b.Namespace, b.Name, e.StartTime.Time, b.CreationTimestamp.Time}, true
+}
+
+// ExecutionID is the id of the execution that the spec asks for: the current one where
+// it runs the same plan.
+func ExecutionID(b *v1alpha1.DBBenchmark) string {
+	hash := Hash(&b.Spec)
+	if e := b.Status.Execution; e != nil && e.PlanHash == hash {
+		return e.ID
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%d/%s", b.UID, b.Generation, hash))
+	return hex.EncodeToString(sum[:4])
+}
+
+// RunnerContainer is the name of the container that reports.
+const RunnerContainer = "runner"
+
+// terminated is the end of a pod's runner, nil while there is none.
+func terminated(p *corev1.Pod) *corev1.ContainerStateTerminated {
+	for _, c := range p.Status.ContainerStatuses {
+		if c.Name == RunnerContainer {
+			return c.State.Terminated
+		}
+	}
+	return nil
+}
+
+// ended reports whether nothing runs in a pod any more, nor will.
+func ended(p *corev1.Pod) bool {
+	return terminated(p) != nil || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
+}
+
+// Quiet reports whether nothing of the attempt runs any more, nor will.
+func (a Attempt) Quiet() bool {
+	for i := range a.Pods {
+		if !ended(&a.Pods[i]) {
+			return false
+		}
+	}
+	return a.Job == nil || a.Job.DeletionTimestamp != nil || len(a.Pods) >= replicas(a.Job) || jobEnd(a.Job) != nil
+}
+
+func replicas(j *batchv1.Job) int {
+	if j.Spec.Completions == nil {
+		return 1
+	}
+	return int(*j.Spec.Completions)
+}
+
+// jobEnd is the condition with which a Job has ended, nil while it goes on.
+func jobEnd(j *batchv1.Job) *batchv1.JobCondition {
+	for i, c := range j.Status.Conditions {
+		if (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) && c.Status == corev1.ConditionTrue {
+			return &j.Status.Conditions[i]
+		}
+	}
+	return nil
+}
