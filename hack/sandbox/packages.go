@@ -18,7 +18,6 @@ var programs = []struct{ path, pkg string }{
 	{"runc", "runc"},
 	{"iptables", "iptables"},
 	{"ip", "iproute2"},
-	{"conntrack", "conntrack"},
 	{"mount", "mount"},
 	{"mmdebstrap", "mmdebstrap"},
 	{cniDir + "/ptp", "containernetworking-plugins"},
@@ -79,10 +78,14 @@ func (s *sandbox) aptInstall(ctx context.Context, packages []string) error {
 	} else if !errors.Is(err, os.ErrExist) {
 		return err
 	}
+	args := append([]string{"install", "-y", "-qq", "--no-install-recommends"}, packages...)
+	if s.command(ctx, "apt-get", args...) == nil {
+		return nil
+	}
+	// The machine's lists may be old or absent.
 	if err := s.command(ctx, "apt-get", "update", "-qq"); err != nil {
 		return err
 	}
-	args := append([]string{"install", "-y", "-qq", "--no-install-recommends"}, packages...)
 	return s.command(ctx, "apt-get", args...)
 }
 
