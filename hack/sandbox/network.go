@@ -103,11 +103,8 @@ func (s *sandbox) removeNetwork(ctx context.Context, keepKube bool) error {
 }
 
 func (s *sandbox) removeChains(ctx context.Context, family string, keepKube bool) error {
-	text, err := exec.CommandContext(ctx, family+"-save").Output()
-	if err != nil {
-		return nil // a machine without this family has no rules of it
-	}
-	script := removalScript(string(text), keepKube)
+	dump, _ := exec.CommandContext(ctx, family+"-save").Output() // a machine without this family has no rules of it
+	script := removalScript(string(dump), keepKube)
 	if script == "" {
 		return nil
 	}

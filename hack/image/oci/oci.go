@@ -56,7 +56,7 @@ func (i Image) Write(output string) error {
 }
 
 func (i Image) build() (v1.Image, error) {
-	img := v1.Image(empty.Image)
+	img := empty.Image
 	layers, err := i.layers()
 	if err != nil {
 		return nil, err
