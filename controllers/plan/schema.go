@@ -13,6 +13,8 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
@@ -75,7 +77,10 @@ func (a *admission) validate(spec map[string]any) []*SpecError {
 // checkFields checks each field by itself: its type, its range, its form.
 func (a *admission) checkFields(spec map[string]any) []*SpecError {
 	var faults []*SpecError
-	for _, e := range validation.ValidateCustomResource(field.NewPath("spec"), spec, a.openAPI) {
+	path := field.NewPath("spec")
+	errs := validation.ValidateCustomResource(path, spec, a.openAPI)
+	errs = append(errs, listtype.ValidateListSetsAndMaps(path, a.structure, spec)...)
+	for _, e := range errs {
 		faults = append(faults, invalid(e.Field, "%s", e.ErrorBody()))
 	}
 	return faults
@@ -89,6 +94,14 @@ func (a *admission) checkRules(spec map[string]any) []*SpecError {
 		faults = append(faults, invalid(e.Field, "%s", e.Detail)) // the body would print the whole object
 	}
 	return faults
+}
+
+// dropUnknown drops the fields that no schema has, and returns their paths.
+func (a *admission) dropUnknown(spec map[string]any) []string {
+	return pruning.PruneWithOptions(spec, a.structure, false, schema.UnknownFieldPathOptions{
+		TrackUnknownFieldPaths: true,
+		ParentPath:             []string{"spec"},
+	})
 }
 
 // setDefaults sets the fields of a spec, as JSON, that are absent and have a default.

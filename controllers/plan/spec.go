@@ -27,15 +27,19 @@ func Default(spec *v1alpha1.DBBenchmarkSpec) error {
 	return nil
 }
 
-// Validate holds a spec to what admission holds it to, for programs without a
-// cluster. It returns every fault as a *SpecError, joined.
-func Validate(spec *v1alpha1.DBBenchmarkSpec) error {
-	tree, err := toTree(spec)
-	if err != nil {
-		return err
-	}
+// Admit does with a spec, as JSON, what an API server does with it: it sets the
+// defaults and checks everything that the schema says, and is strict about fields that
+// it does not know. Each fault is a *SpecError; all are joined.
+//
+// It is for programs without a cluster. Read into Go's types first, a spec would have
+// lost the difference between a field that is 0 and one that is left out.
+func Admit(spec map[string]any) error {
 	var faults []error
-	for _, fault := range specSchema().validate(tree) {
+	for _, path := range specSchema().dropUnknown(spec) {
+		faults = append(faults, invalid(path, "unknown field; see docs/api.md for those there are"))
+	}
+	specSchema().setDefaults(spec)
+	for _, fault := range specSchema().validate(spec) {
 		faults = append(faults, fault)
 	}
 	return errors.Join(faults...)
