@@ -91,7 +91,7 @@ func (r *run) do(parent context.Context) *contract.Failure {
 	ctx, cancel := context.WithTimeoutCause(parent, r.timeForLoad(), errTimeout)
 	defer cancel()
 
-	failure := r.untilMeasured(ctx)
+	failure := r.untilVerified(ctx)
 	if !r.acquired {
 		return failure
 	}
@@ -107,8 +107,8 @@ func (r *run) timeForLoad() time.Duration {
 	return timeout - min(grace+closingTime, timeout/4)
 }
 
-// untilMeasured is the run up to the end of the load.
-func (r *run) untilMeasured(ctx context.Context) *contract.Failure {
+// untilVerified is the run up to the end of the load and the look at what it left.
+func (r *run) untilVerified(ctx context.Context) *contract.Failure {
 	if f := r.refuseUnbuilt(); f != nil {
 		return f
 	}
@@ -119,6 +119,7 @@ func (r *run) untilMeasured(ctx context.Context) *contract.Failure {
 		{r.configure, contract.ClassInvalidRunSpec},
 		{r.prepare, contract.ClassPrepareFailed},
 		{r.measure, contract.ClassWorkloadFailed},
+		{r.verify, contract.ClassVerifyFailed},
 	}
 	for _, step := range steps {
 		err := step.do(ctx)
@@ -281,25 +282,18 @@ func (r *run) warn() {
 	}
 }
 
-// close reads the counters, checks the result and cleans up, as far as the state of
-// the server lets it. The first failure is the run's.
+// close reads the counters, where that was not done, and cleans up, as far as the state
+// of the server lets it. The first failure is the run's.
 func (r *run) close(ctx context.Context, failure *contract.Failure) *contract.Failure {
 	session, err := r.connector.Open(ctx, mysql.SessionOptions{})
 	if err != nil {
 		return r.closingFailure(failure, err, contract.ClassCleanupFailed)
 	}
 	defer session.Close()
-	if r.before != nil {
-		after, err := mysql.ReadStatus(session)
-		if err != nil {
-			return r.closingFailure(failure, err, contract.ClassVerifyFailed)
-		}
-		r.environment.StatusDeltas = after.Since(r.before)
+	if err := r.readDeltas(session); err != nil {
+		return r.closingFailure(failure, err, contract.ClassVerifyFailed)
 	}
 	guard := r.guard(session)
-	if failure == nil {
-		failure = r.verify(ctx, session, guard)
-	}
 	if r.spec.Cleanup == contract.CleanupNever || r.spec.Cleanup == contract.CleanupOnSuccess && failure != nil {
 		return failure
 	}
@@ -315,17 +309,36 @@ func (r *run) close(ctx context.Context, failure *contract.Failure) *contract.Fa
 	return failure
 }
 
-func (r *run) verify(ctx context.Context, session *mysql.Session, guard *mysql.Guard) *contract.Failure {
+// verify looks at what the load left, on a session of its own. It has the time of the
+// run, which may be needed to read large tables.
+func (r *run) verify(ctx context.Context) error {
 	r.enter(contract.PhaseVerify)
-	if err := guard.Use(); err != nil {
-		return mysql.FailureOf(err, contract.ClassVerifyFailed)
-	}
-	checks, err := r.workload.Verify(r.env(ctx, session, guard))
-	r.checks = checks
+	session, err := r.connector.Open(ctx, mysql.SessionOptions{})
 	if err != nil {
-		return mysql.FailureOf(err, contract.ClassVerifyFailed)
+		return err
 	}
-	return nil
+	defer session.Close()
+	if err := r.readDeltas(session); err != nil {
+		return err
+	}
+	guard := r.guard(session)
+	if err := guard.Use(); err != nil {
+		return err
+	}
+	r.checks, err = r.workload.Verify(r.env(ctx, session, guard))
+	return err
+}
+
+// readDeltas reads the server's counters once, before the runner itself makes them grow.
+func (r *run) readDeltas(session *mysql.Session) error {
+	if r.before == nil || r.environment.StatusDeltas != nil {
+		return nil
+	}
+	after, err := mysql.ReadStatus(session)
+	if err == nil {
+		r.environment.StatusDeltas = after.Since(r.before)
+	}
+	return err
 }
 
 // closingFailure keeps the failure that was there before, and says what else went

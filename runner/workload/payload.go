@@ -146,7 +146,10 @@ func (p *payload) Verify(env *Env) (map[string]string, error) {
 	if !p.opts.Checksum {
 		return checks, nil
 	}
-	checks["contentSHA256"], err = p.digest(env, tables)
+	digest, err := p.digest(env, tables)
+	if err == nil {
+		checks["contentSHA256"] = digest
+	}
 	return checks, err
 }
 
