@@ -6,6 +6,7 @@ package sqltext
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"strings"
 )
 
@@ -295,35 +296,52 @@ func word(text string) string {
 	return text[:n]
 }
 
-// Keyword is the first word of a statement, in capitals; "(" before it and comments
-// are passed over. It is "" where the statement begins with none.
-func Keyword(statement string, mode Mode) string {
-	s := scanner{text: statement, mode: mode}
-	for s.pos < len(statement) {
-		at := s.pos
-		k, err := s.token()
-		if err != nil {
-			return ""
-		}
-		switch {
-		case k == open: // a version may follow
-			for s.pos < len(statement) && statement[s.pos] >= '0' && statement[s.pos] <= '9' {
-				s.pos++
+// words yields the words of a statement, in capitals, but for those in quotes and
+// comments.
+func words(statement string, mode Mode) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		s := scanner{text: statement, mode: mode}
+		for s.pos < len(statement) {
+			at := s.pos
+			k, err := s.token()
+			if err != nil {
+				return
 			}
-		case k == code && statement[at] != '(':
-			return strings.ToUpper(word(statement[at:]))
-		case k == quoted:
-			return ""
+			if k != code {
+				continue
+			}
+			w := word(statement[at:])
+			s.pos = max(s.pos, at+len(w))
+			if w != "" && !yield(strings.ToUpper(w)) {
+				return
+			}
 		}
+	}
+}
+
+// Keyword is the first word of a statement, in capitals, "" where it has none.
+func Keyword(statement string, mode Mode) string {
+	for w := range words(statement, mode) {
+		return w
 	}
 	return ""
 }
 
-// ReturnsRows reports whether a statement with the keyword is one that reads.
-func ReturnsRows(keyword string) bool {
-	switch keyword {
-	case "SELECT", "WITH", "TABLE", "VALUES", "SHOW", "DESCRIBE", "DESC", "EXPLAIN", "CHECKSUM", "CHECK", "ANALYZE", "HELP":
-		return true
+// rowless are the keywords of statements that give no rows, but for a RETURNING.
+var rowless = map[string]bool{
+	"INSERT": true, "UPDATE": true, "DELETE": true, "REPLACE": true, "SET": true, "DO": true, "CREATE": true, "DROP": true,
+	"ALTER": true, "TRUNCATE": true, "RENAME": true, "LOCK": true, "UNLOCK": true, "BEGIN": true, "START": true, "COMMIT": true,
+	"ROLLBACK": true, "SAVEPOINT": true, "RELEASE": true, "USE": true, "GRANT": true, "REVOKE": true, "FLUSH": true,
+}
+
+// MayReturnRows reports whether a statement may be answered with rows.
+func MayReturnRows(statement string, mode Mode) bool {
+	first := true
+	for w := range words(statement, mode) {
+		if first && !rowless[w] || w == "RETURNING" {
+			return true
+		}
+		first = false
 	}
 	return false
 }

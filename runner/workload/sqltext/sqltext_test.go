@@ -139,16 +139,26 @@ func TestKeyword(t *testing.T) {
 		"/* a */ Update t SET a=1":  "UPDATE",
 		"/*!50000 INSERT */ INTO t": "INSERT",
 		"-- a\nWITH x AS (TABLE t)": "WITH",
-		"'text'":                    "",
 		"":                          "",
 		"'open":                     "",
+		"42":                        "",
 	} {
 		if got := Keyword(text, Mode{}); got != want {
 			t.Errorf("%q: got %q, want %q", text, got, want)
 		}
 	}
-	if !ReturnsRows("SELECT") || ReturnsRows("UPDATE") || ReturnsRows("") {
-		t.Error("ReturnsRows")
+}
+
+func TestMayReturnRows(t *testing.T) {
+	for text, want := range map[string]bool{
+		"SELECT 1": true, "(select 1)": true, "CALL p()": true, "WITH a AS (SELECT 1) SELECT * FROM a": true, "SHOW TABLES": true,
+		"INSERT INTO t VALUES (1) RETURNING id": true, "delete from t returning id": true,
+		"INSERT INTO t VALUES ('RETURNING')": false, "UPDATE t SET `returning` = 1 -- returning": false, "SET @a = 1": false,
+		"/*!40000 ALTER TABLE t DISABLE KEYS */": false, "INSERT INTO t SELECT 1": false, "": false,
+	} {
+		if got := MayReturnRows(text, Mode{}); got != want {
+			t.Errorf("%q: %v", text, got)
+		}
 	}
 }
 
