@@ -26,7 +26,7 @@ func linkBenchSpec(t *testing.T, s *mariadb.Server) contract.RunSpec {
 			GetLink: "0.5261142", GetLinkList: "50.7119145", GetNode: "12.9326683", AddNode: "2.5732789", UpdateNode: "7.366437",
 			DeleteNode: "1.0115914"},
 	}}
-	spec.Load = contract.Load{Clients: 8, Events: 20000}
+	spec.Load = contract.Load{Clients: 8, Events: 10000}
 	spec.Prepare, spec.Cleanup = contract.PreparePerDataset, contract.CleanupNever
 	return spec
 }
@@ -51,16 +51,38 @@ func countOf(t *testing.T, s *mariadb.Server, table, where string) int64 {
 	return n
 }
 
-// TestLinkBenchCountsHold has clients change the same links at once: after the load and
-// after the run the counts are those of the visible links.
-func TestLinkBenchCountsHold(t *testing.T) {
+// TestLinkBench runs what needs a server without options of its own on one.
+func TestLinkBench(t *testing.T) {
 	server := mariadb.Start(t)
+	for _, tt := range []struct {
+		name string
+		test func(*testing.T, *mariadb.Server)
+	}{
+		{"counts hold", linkBenchCountsHold},
+		{"mix on server", linkBenchMixOnServer},
+		{"tables", linkBenchTables},
+		{"dataset is shared", linkBenchDatasetIsShared},
+		{"without transactions", linkBenchWithoutTransactions},
+		{"failed requests", linkBenchFailedRequests},
+		{"loses connections", linkBenchLosesConnections},
+		{"modes", linkBenchModes},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			server.Exec(t, "DROP DATABASE IF EXISTS dbbench")
+			tt.test(t, server)
+		})
+	}
+}
+
+// linkBenchCountsHold has clients change the same links at once: after the load and
+// after the run the counts are those of the visible links.
+func linkBenchCountsHold(t *testing.T, server *mariadb.Server) {
 	spec := linkBenchSpec(t, server)
 	// Few nodes, and changes above all.
 	spec.Workload.LinkBench.MaxID = 51
 	spec.Workload.LinkBench.Mix = contract.LinkBenchMix{AddLink: "30", DeleteLink: "30", UpdateLink: "30", CountLink: "2", GetLink: "2",
 		GetLinkList: "2", GetNode: "1", AddNode: "1", UpdateNode: "1", DeleteNode: "1"}
-	spec.Load = contract.Load{Clients: 16, Events: 20000}
+	spec.Load = contract.Load{Clients: 16, Events: 10000}
 	r := mustSucceed(t, spec)
 	checkCounts(t, r)
 	if n := wrongCounts(t, server); n != "0" || r.Result.Checks["countMismatches"] != "0" || r.Result.Checks["nodesChecked"] != "50" {
@@ -69,7 +91,7 @@ func TestLinkBenchCountsHold(t *testing.T) {
 	if got, want := r.Result.Checks["visibleLinks"], strconv.FormatInt(countOf(t, server, "linktable", "visibility = 1"), 10); got != want {
 		t.Errorf("the runner found %s visible links, want %s", got, want)
 	}
-	if r.Result.Events != 20000 || r.Result.Errors != 0 || r.Environment.StatusDeltas["Com_rollback"] != r.Result.Retries {
+	if r.Result.Events != 10000 || r.Result.Errors != 0 || r.Environment.StatusDeltas["Com_rollback"] != r.Result.Retries {
 		t.Errorf("result %+v, %d ROLLBACKs", r.Result, r.Environment.StatusDeltas["Com_rollback"])
 	}
 	if hidden := countOf(t, server, "linktable", "visibility = 0"); hidden == 0 {
@@ -135,9 +157,8 @@ func TestLinkBenchWaitsForLocks(t *testing.T) {
 	}
 }
 
-// TestLinkBenchMixOnServer runs the default mix, and compares what the server has done.
-func TestLinkBenchMixOnServer(t *testing.T) {
-	server := mariadb.Start(t)
+// linkBenchMixOnServer runs the default mix, and compares what the server has done.
+func linkBenchMixOnServer(t *testing.T, server *mariadb.Server) {
 	spec := linkBenchSpec(t, server)
 	spec.Workload.LinkBench.NLinksMax = 25_000 // lists of more than 10000 links
 	r := mustSucceed(t, spec)
@@ -151,7 +172,7 @@ func TestLinkBenchMixOnServer(t *testing.T) {
 	counts := map[string]int64{}
 	for _, o := range r.Operations {
 		counts[o.Name] = o.Count
-		if got := 100 * float64(o.Count) / 20000; got < shares[o.Name]-1 || got > shares[o.Name]+1 {
+		if got := float64(o.Count) / 100; got < shares[o.Name]-2 || got > shares[o.Name]+2 {
 			t.Errorf("%s is %.2f %% of the operations, want %.2f", o.Name, got, shares[o.Name])
 		}
 	}
@@ -177,9 +198,8 @@ func TestLinkBenchMixOnServer(t *testing.T) {
 	}
 }
 
-// TestLinkBenchTables holds the tables against those of the tool, as the server shows them.
-func TestLinkBenchTables(t *testing.T) {
-	server := mariadb.Start(t)
+// linkBenchTables holds the tables against those of the tool, as the server shows them.
+func linkBenchTables(t *testing.T, server *mariadb.Server) {
 	spec := linkBenchSpec(t, server)
 	spec.Load.Events = 10
 	mustSucceed(t, spec)
@@ -261,8 +281,7 @@ func graphChecksum(t *testing.T, s *mariadb.Server) string {
 	return fmt.Sprint(s.Rows(t, "CHECKSUM TABLE dbbench.linktable, dbbench.counttable, dbbench.nodetable"))
 }
 
-func TestLinkBenchDatasetIsShared(t *testing.T) {
-	server := mariadb.Start(t)
+func linkBenchDatasetIsShared(t *testing.T, server *mariadb.Server) {
 	spec := linkBenchSpec(t, server)
 	lb := spec.Workload.LinkBench
 	lb.Mix = contract.LinkBenchMix{AddLink: "0", DeleteLink: "0", UpdateLink: "0", CountLink: "50", GetLink: "0",
@@ -306,10 +325,9 @@ func TestLinkBenchDatasetIsShared(t *testing.T) {
 	}
 }
 
-// TestLinkBenchWithoutTransactions: engines without them work, with counts that may be
+// linkBenchWithoutTransactions: engines without them work, with counts that may be
 // wrong.
-func TestLinkBenchWithoutTransactions(t *testing.T) {
-	server := mariadb.Start(t)
+func linkBenchWithoutTransactions(t *testing.T, server *mariadb.Server) {
 	for _, engine := range []string{"MyISAM", "Aria"} {
 		spec := linkBenchSpec(t, server)
 		spec.Workload.LinkBench.Engine, spec.Workload.LinkBench.Partitions, spec.Load.Events = engine, 0, 2000
@@ -319,9 +337,8 @@ func TestLinkBenchWithoutTransactions(t *testing.T) {
 	}
 }
 
-// TestLinkBenchFailedRequests takes a table away under the clients.
-func TestLinkBenchFailedRequests(t *testing.T) {
-	server := mariadb.Start(t)
+// linkBenchFailedRequests takes a table away under the clients.
+func linkBenchFailedRequests(t *testing.T, server *mariadb.Server) {
 	run := func(most int32) outcome {
 		spec := linkBenchSpec(t, server)
 		spec.Workload.LinkBench.MaxFailedRequests = most
@@ -343,10 +360,9 @@ func TestLinkBenchFailedRequests(t *testing.T) {
 	}
 }
 
-// TestLinkBenchLosesConnections kills the clients' connections: the operations that were
+// linkBenchLosesConnections kills the clients' connections: the operations that were
 // under way fail, the clients go on, and no count is lost with them.
-func TestLinkBenchLosesConnections(t *testing.T) {
-	server := mariadb.Start(t)
+func linkBenchLosesConnections(t *testing.T, server *mariadb.Server) {
 	spec := linkBenchSpec(t, server)
 	spec.Load = contract.Load{Clients: 4, Duration: seconds(3)}
 	p := start(t, spec)
@@ -364,9 +380,8 @@ func TestLinkBenchLosesConnections(t *testing.T) {
 	}
 }
 
-// TestLinkBenchModes: data are bytes, and mean the same whatever the sql_mode is.
-func TestLinkBenchModes(t *testing.T) {
-	server := mariadb.Start(t)
+// linkBenchModes: data are bytes, and mean the same whatever the sql_mode is.
+func linkBenchModes(t *testing.T, server *mariadb.Server) {
 	var first string
 	for _, mode := range []string{"", "ANSI_QUOTES,NO_BACKSLASH_ESCAPES,STRICT_ALL_TABLES,IGNORE_SPACE"} {
 		spec := linkBenchSpec(t, server)

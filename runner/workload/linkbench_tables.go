@@ -95,12 +95,19 @@ func (w *linkBench) createTables(env *Env) error {
 	if w.opts.Partitions == 0 {
 		return nil
 	}
-	// Nothing may follow the partitions in a CREATE TABLE, not even the mark of its owner.
-	_, err := env.Session.Exec(fmt.Sprintf("ALTER TABLE %s PARTITION BY KEY (id1) PARTITIONS %d", linkTable, w.opts.Partitions))
-	if err != nil {
-		return fmt.Errorf("make the partitions of %s: %w", linkTable, err)
+	return partitionLinks(env.Session, w.opts.Partitions)
+}
+
+// partitionLinks divides the empty table of links: nothing may follow the partitions in
+// a CREATE TABLE, not even the mark of its owner.
+func partitionLinks(s Session, partitions int32) error {
+	_, err := s.Exec(fmt.Sprintf("ALTER TABLE %s PARTITION BY KEY (id1) PARTITIONS %d", linkTable, partitions))
+	if n := errorNumber(err); n != 0 {
+		return &contract.Failure{Class: contract.ClassPrepareFailed, MySQLError: n,
+			Message: fmt.Sprintf("the table %s cannot be partitioned: %v", linkTable, err),
+			Hint:    "choose an engine that has partitions and grant ALTER, or set spec.workload.linkbench.partitions to 0"}
 	}
-	return nil
+	return err
 }
 
 // check holds the number of rows against what was loaded. Operations add links and

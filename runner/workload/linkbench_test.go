@@ -164,6 +164,21 @@ func TestLinkBenchLoadTexts(t *testing.T) {
 	}
 }
 
+// TestLinkBenchWithoutPartitions: MySQL's MyISAM, for one, has none.
+func TestLinkBenchWithoutPartitions(t *testing.T) {
+	s := &tape{answer: func(text string) error {
+		if strings.HasPrefix(text, "ALTER") {
+			return &mysql.MySQLError{Number: 1178}
+		}
+		return nil
+	}}
+	err := newLinkBench(linkBenchOptions()).Prepare(&Env{Session: s, Tables: s, Mode: contract.PreparePerRun})
+	var failure *contract.Failure
+	if !errors.As(err, &failure) || failure.MySQLError != 1178 || !strings.Contains(failure.Hint, "partitions to 0") {
+		t.Errorf("error %v", err)
+	}
+}
+
 func loadGraph(t *testing.T, opts contract.LinkBench) []string {
 	t.Helper()
 	s := &tape{}
