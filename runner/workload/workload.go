@@ -155,4 +155,5 @@ var registry = []struct {
 	{"slap", func(w contract.Workload) Workload { return newSlap(*w.Slap) }},
 	{"oltp", func(w contract.Workload) Workload { return newOLTP(*w.OLTP) }},
 	{"payload", func(w contract.Workload) Workload { return newPayload(*w.Payload) }},
+	{"linkbench", func(w contract.Workload) Workload { return newLinkBench(*w.LinkBench) }},
 }
