@@ -78,6 +78,7 @@ type run struct {
 	load        contract.Load
 	server      mysql.Server
 	acquired    bool // there may be something of ours to clean up
+	prepared    bool // the workload may have left something
 	before      mysql.Status
 	usage       usage
 	environment contract.Environment
@@ -187,6 +188,7 @@ func (r *run) prepare(ctx context.Context) error {
 		return mysql.FailureOf(err, contract.ClassPreflightFailed)
 	}
 	r.enter(contract.PhasePrepare)
+	r.prepared = true
 	if err := r.workload.Prepare(r.env(ctx, session, guard)); err != nil {
 		return err
 	}
@@ -220,7 +222,7 @@ func (r *run) guard(session *mysql.Session) *mysql.Guard {
 }
 
 func (r *run) env(ctx context.Context, session *mysql.Session, guard *mysql.Guard) *workload.Env {
-	return &workload.Env{Session: session, Tables: guard, MariaDB: r.server.Flavor() == mysql.MariaDB,
+	return &workload.Env{Session: session, Tables: guard, Adoption: guard, MariaDB: r.server.Flavor() == mysql.MariaDB,
 		Mode: r.spec.Prepare, Clients: int(r.load.Clients), Stopped: ctx.Done(),
 		Connect: func() (workload.Connection, error) {
 			return r.connector.Open(ctx, mysql.SessionOptions{Database: r.spec.Target.Database})
@@ -298,6 +300,11 @@ func (r *run) close(ctx context.Context, failure *contract.Failure) *contract.Fa
 		return failure
 	}
 	r.enter(contract.PhaseCleanup)
+	if cleaner, ok := r.workload.(workload.Cleaner); ok && r.prepared {
+		if err := cleanUp(cleaner, guard, r.env(ctx, session, guard)); err != nil {
+			failure = r.closingFailure(failure, err, contract.ClassCleanupFailed)
+		}
+	}
 	left, err := guard.Release()
 	if err != nil {
 		return r.closingFailure(failure, err, contract.ClassCleanupFailed)
@@ -339,6 +346,16 @@ func (r *run) readDeltas(session *mysql.Session) error {
 		r.environment.StatusDeltas = after.Since(r.before)
 	}
 	return err
+}
+
+// cleanUp has a workload remove what is not a table, where there is a database to
+// remove it from.
+func cleanUp(cleaner workload.Cleaner, guard *mysql.Guard, env *workload.Env) error {
+	entered, err := guard.Enter()
+	if err != nil || !entered {
+		return err
+	}
+	return cleaner.Cleanup(env)
 }
 
 // closingFailure keeps the failure that was there before, and says what else went
@@ -454,7 +471,11 @@ func Clean(ctx context.Context, spec *contract.RunSpec, log io.Writer) error {
 	if err != nil {
 		return mysql.FailureOf(err, contract.ClassCleanupFailed)
 	}
-	left, err := mysql.NewGuard(session, server, spec.Run, spec.Target).Release()
+	guard := mysql.NewGuard(session, server, spec.Run, spec.Target)
+	if err := cleanWorkload(ctx, spec, connector, session, guard); err != nil {
+		fmt.Fprintf(log, "cleaning up: %v\n", err) // what it has left may be gone already
+	}
+	left, err := guard.Release()
 	if err != nil {
 		return mysql.FailureOf(err, contract.ClassCleanupFailed)
 	}
@@ -462,4 +483,20 @@ func Clean(ctx context.Context, spec *contract.RunSpec, log io.Writer) error {
 		fmt.Fprintf(log, "kept: %s.%s, which the benchmark did not make\n", spec.Target.Database, name)
 	}
 	return nil
+}
+
+// cleanWorkload has the workload of a spec remove what is not a table.
+func cleanWorkload(ctx context.Context, spec *contract.RunSpec, connector *mysql.Connector, session *mysql.Session, guard *mysql.Guard) error {
+	w, err := workload.New(spec.Workload)
+	if err != nil {
+		return err
+	}
+	cleaner, ok := w.(workload.Cleaner)
+	if !ok {
+		return nil
+	}
+	return cleanUp(cleaner, guard, &workload.Env{Session: session, Tables: guard, Adoption: guard, Stopped: ctx.Done(),
+		Connect: func() (workload.Connection, error) {
+			return connector.Open(ctx, mysql.SessionOptions{Database: spec.Target.Database})
+		}})
 }

@@ -245,6 +245,7 @@ func TestPayloadInterruptedLoadResumes(t *testing.T) {
 	before := inserts()
 	want := mustSucceed(t, spec).Result.Checks["contentSHA256"]
 	whole := inserts() - before
+	server.Exec(t, "DROP DATABASE dbbench")
 
 	p := start(t, spec)
 	p.await(`"phase":"Prepare"`)

@@ -1,7 +1,9 @@
 package mysql
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,6 +23,7 @@ import (
 // counters that a workload is measured by.
 const (
 	markPrefix = "dbbench:"
+	notePrefix = "_dbbench_" // of the tables that the benchmark keeps notes in
 	ownerTable = "_dbbench_owner"
 	probeTable = "_dbbench_probe"
 )
@@ -258,6 +261,62 @@ func sameEngine(a, b string) bool {
 	return canonical(a) == canonical(b)
 }
 
+// Enter selects the database where it exists and may be used.
+func (g *Guard) Enter() (bool, error) {
+	exists, ours, err := g.inspect()
+	if err != nil || !exists || !ours && !g.existing {
+		return false, err
+	}
+	return true, g.Use()
+}
+
+// Adopt is part of workload.Adoption. A view has no comment to bear a mark, and is left
+// to who made it.
+func (g *Guard) Adopt(make func() error) error {
+	before, err := g.tables("")
+	if err != nil {
+		return err
+	}
+	failed := make()
+	after, err := g.tables("")
+	for _, t := range after {
+		known := slices.ContainsFunc(before, func(b table) bool { return b.name == t.name })
+		if err == nil && !known && t.engine != "" {
+			_, err = g.session.Exec("ALTER TABLE " + g.qualified(t.name) + " COMMENT = " + quoteText(g.owner.mark(g.now())))
+		}
+	}
+	return errors.Join(failed, err)
+}
+
+// Clear is part of workload.Adoption.
+func (g *Guard) Clear() error {
+	list, err := g.tables("")
+	if err != nil {
+		return err
+	}
+	list = slices.DeleteFunc(list, func(t table) bool { return !g.owner.owns(t.comment) || strings.HasPrefix(t.name, notePrefix) })
+	return g.drop(list)
+}
+
+// drop drops tables, whichever of them refer to others.
+func (g *Guard) drop(list []table) error {
+	if len(list) == 0 {
+		return nil
+	}
+	names := make([]string, len(list))
+	for i, t := range list {
+		names[i] = g.qualified(t.name)
+	}
+	for _, q := range []string{"SET foreign_key_checks = 0", "DROP TABLE " + strings.Join(names, ", "), "SET foreign_key_checks = 1"} {
+		if _, err := g.session.Exec(q); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (g *Guard) qualified(name string) string { return quoteName(g.database) + "." + quoteName(name) }
+
 // Drop drops a table of the benchmark, if there is one.
 func (g *Guard) Drop(name string) error {
 	owned, err := g.Owned(name)
@@ -303,17 +362,18 @@ func (g *Guard) Release() (left []string, err error) {
 	if err != nil {
 		return nil, err
 	}
+	var made []table
 	for _, t := range list {
-		if t.name == ownerTable && ours {
-			continue // goes last, with the database
-		}
-		if !g.owner.owns(t.comment) {
+		switch {
+		case t.name == ownerTable && ours: // goes last, with the database
+		case g.owner.owns(t.comment):
+			made = append(made, t)
+		default:
 			left = append(left, t.name)
-			continue
 		}
-		if _, err := g.session.Exec("DROP TABLE " + quoteName(g.database) + "." + quoteName(t.name)); err != nil {
-			return nil, err
-		}
+	}
+	if err := g.drop(made); err != nil {
+		return nil, err
 	}
 	if !ours {
 		return nil, nil

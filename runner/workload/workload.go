@@ -44,6 +44,12 @@ type Workload interface {
 	OnError(err error) Action
 }
 
+// Cleaner is a Workload that leaves more behind than the tables that it made.
+type Cleaner interface {
+	// Cleanup removes it, before the tables are dropped.
+	Cleanup(env *Env) error
+}
+
 // Client is one client of a workload. It is used by one goroutine at a time.
 type Client interface {
 	// Open takes the client's sessions, as many as Requirements.Sessions, and prepares
@@ -104,6 +110,8 @@ const (
 type Env struct {
 	Session Session
 	Tables  Tables
+	// Adoption is for workloads that do not make their tables with Tables.
+	Adoption Adoption
 	// MariaDB tells the flavours apart where their syntax differs.
 	MariaDB bool
 	// Mode says whether data may be loaded.
@@ -136,6 +144,15 @@ type Tables interface {
 	Owned(name string) (bool, error)
 }
 
+// Adoption makes tables the benchmark's that statements of the user's own create.
+type Adoption interface {
+	// Adopt calls make, and takes over the tables that are there after it, also where it
+	// failed, and were not before.
+	Adopt(make func() error) error
+	// Clear drops the tables of the benchmark, but for its own notes.
+	Clear() error
+}
+
 // New makes the workload that is set in w.
 func New(w contract.Workload) (Workload, error) {
 	name := w.Name()
@@ -155,5 +172,6 @@ var registry = []struct {
 	{"slap", func(w contract.Workload) Workload { return newSlap(*w.Slap) }},
 	{"oltp", func(w contract.Workload) Workload { return newOLTP(*w.OLTP) }},
 	{"payload", func(w contract.Workload) Workload { return newPayload(*w.Payload) }},
+	{"sql", func(w contract.Workload) Workload { return newSQL(*w.SQL) }},
 	{"linkbench", func(w contract.Workload) Workload { return newLinkBench(*w.LinkBench) }},
 }
