@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -380,7 +381,7 @@ func TestLinkBenchRunsTheSameAgain(t *testing.T) {
 func TestLinkBenchGivesUp(t *testing.T) {
 	opts := linkBenchOptions()
 	opts.MaxFailedRequests = 2
-	w, c, ro, rw := newGraphClient(t, opts)
+	w, c, _, rw := newGraphClient(t, opts)
 	defect := &mysql.MySQLError{Number: 1146}
 	rw.answer = func(text string) error {
 		if strings.Contains(text, "reconnect") || strings.Contains(text, "autocommit") {
@@ -401,10 +402,13 @@ func TestLinkBenchGivesUp(t *testing.T) {
 			t.Errorf("failure %d: %v, action %d", i, err, w.OnError(err))
 		}
 	}
+}
+
+func TestLinkBenchNeverGivesUp(t *testing.T) {
+	opts := linkBenchOptions()
 	opts.MaxFailedRequests = -1
-	w, c, ro, rw = newGraphClient(t, opts)
-	rw.answer = func(string) error { return nil }
-	ro.answer = func(text string) error {
+	w, c, _, rw := newGraphClient(t, opts)
+	rw.answer = func(text string) error {
 		if strings.Contains(text, "reconnect") || strings.Contains(text, "autocommit") {
 			return nil
 		}
@@ -424,6 +428,16 @@ func TestLinkBenchGivesUp(t *testing.T) {
 	}
 }
 
+// events has a client do so many.
+func events(t *testing.T, c Client, n int) {
+	t.Helper()
+	for range n {
+		if _, err := c.Event(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestLinkBenchHistory(t *testing.T) {
 	opts := linkBenchOptions()
 	opts.Mix = only(linkBenchGetLinkList)
@@ -432,43 +446,26 @@ func TestLinkBenchHistory(t *testing.T) {
 	for i := range ro.found {
 		ro.found[i] = Row{int64(0), int64(0), int64(0), int64(1), []byte("x"), int64(5_000_000 - i), int64(0)}
 	}
-	for range 2000 {
-		if _, err := c.Event(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if c.historyQueries == 0 || len(c.history) == 0 || len(c.history) > historyLimit {
+	events(t, c, 2000)
+	if c.historyQueries == 0 || len(c.history) == 0 {
 		t.Fatalf("%d of %d lists go on", c.historyQueries, len(c.history))
 	}
 	pairs := map[linkList]bool{}
 	for _, l := range c.history {
-		if l.time != 5_000_000-listLimit+1 {
-			t.Fatalf("list %+v", l)
-		}
-		if pairs[l] {
-			t.Fatalf("twice: %+v", l)
+		if l.time != 5_000_000-listLimit+1 || pairs[l] {
+			t.Fatalf("list %+v, twice: %v", l, pairs[l])
 		}
 		pairs[l] = true
 	}
-	var queries []string
-	for _, text := range ro.said {
-		if strings.Contains(text, "LIMIT 1,10000") {
-			queries = append(queries, text)
-		}
-	}
+	queries := slices.DeleteFunc(slices.Clone(ro.said), func(text string) bool { return !strings.Contains(text, "LIMIT 1,10000") })
 	if int64(len(queries)) != c.historyQueries || !strings.Contains(queries[0], "AND time >= 0 AND time <= 4990001 ") {
 		t.Errorf("%d queries of %d: %v", len(queries), c.historyQueries, queries)
 	}
 
 	// Lists that have come to their end are forgotten.
-	ro.found, ro.said = nil, nil
-	before := len(c.history)
-	queried := c.historyQueries
-	for range 2000 {
-		if _, err := c.Event(); err != nil {
-			t.Fatal(err)
-		}
-	}
+	ro.found = nil
+	before, queried := len(c.history), c.historyQueries
+	events(t, c, 2000)
 	if n := int(c.historyQueries - queried); n == 0 || len(c.history) != before-n {
 		t.Errorf("%d lists, of which %d were asked for to their end, leave %d", before, n, len(c.history))
 	}
