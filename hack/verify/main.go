@@ -95,8 +95,8 @@ func checkFormat(ctx context.Context) error {
 // Kubernetes is tested with.
 func checkModules(ctx context.Context) error {
 	for _, dir := range []string{".", "hack/image"} {
-		if diff, err := command(ctx, dir, "go", "mod", "tidy", "-diff"); err != nil {
-			return fmt.Errorf("run go mod tidy in %s: %w\n%s", dir, err, diff)
+		if _, err := command(ctx, dir, "go", "mod", "tidy", "-diff"); err != nil {
+			return fmt.Errorf("run go mod tidy in %s: %w", dir, err)
 		}
 	}
 	return nil
