@@ -143,7 +143,7 @@ func (c *Cluster) Install(ctx context.Context) error {
 // the image's content.
 func (c *Cluster) loadImage(ctx context.Context) (string, error) {
 	for _, name := range []string{"manager", "runner"} {
-		err := c.run(ctx, "", []string{"CGO_ENABLED=0"}, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", "bin/"+name, "./cmd/"+name)
+		err := c.run(ctx, "", []string{"CGO_ENABLED=0"}, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", "bin/"+name, "./cmd/"+name)
 		if err != nil {
 			return "", err
 		}
