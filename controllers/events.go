@@ -20,14 +20,18 @@ func (s *scope) announce(before, after *v1alpha1.DBBenchmark) {
 		s.tell("ExecutionStarted", "Start", "the execution %s of %d runs is queued", now.ID, now.Total)
 	}
 	ready := meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionReady)
-	if ready == nil || !changed(before, ready) {
-		if now != nil && then != nil && now.ID == then.ID && now.Failed > then.Failed {
-			s.warn("RunFailed", "Run", "%d of %d runs have failed", now.Failed, now.Total)
-		}
-		return
-	}
 	switch {
-	case meta.IsStatusConditionTrue(after.Status.Conditions, v1alpha1.ConditionFailed):
+	case ready != nil && changed(before, ready):
+		s.announceReady(ready, meta.IsStatusConditionTrue(after.Status.Conditions, v1alpha1.ConditionFailed))
+	case now != nil && then != nil && now.ID == then.ID && now.Failed > then.Failed:
+		s.warn("RunFailed", "Run", "%d of %d runs have failed", now.Failed, now.Total)
+	}
+}
+
+// announceReady tells of a new reason of the condition Ready.
+func (s *scope) announceReady(ready *metav1.Condition, failed bool) {
+	switch {
+	case failed:
 		s.warn(ready.Reason, "Fail", "%s", ready.Message)
 	case ready.Reason == v1alpha1.ReasonComplete:
 		s.tell("Completed", "Complete", "%s", ready.Message)

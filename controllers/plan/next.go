@@ -210,7 +210,13 @@ func (n *next) tally() {
 	if e.CompletionTime != nil && len(n.o.Results) < int(e.Completed+e.Failed) {
 		return
 	}
-	e.Total, e.Completed, e.Failed, e.ActiveRun = int32(len(n.o.Runs)), 0, 0, nil
+	e.Total, e.Completed, e.Failed = int32(len(n.o.Runs)), 0, 0
+	if a := e.ActiveRun; a != nil {
+		// Until its result is stored, it is what tells that the run was started.
+		if _, stored := n.o.Results[a.ID]; stored {
+			e.ActiveRun = nil
+		}
+	}
 	var all []results.Envelope
 	for _, r := range n.o.Runs {
 		result, ok := n.o.Results[r.ID]
@@ -245,7 +251,7 @@ func (n *next) maxSpreadPercent() int32 {
 func (n *next) proceed() verdict {
 	failure := n.firstFailure()
 	stop := failure != nil && n.b.Spec.OnFailure != v1alpha1.OnFailureContinue
-	if v, busy := n.attend(stop); busy {
+	if v, busy := n.attend(); busy {
 		return v
 	}
 	run := n.pending()
@@ -271,7 +277,7 @@ func (n *next) proceed() verdict {
 
 // attend sees to the attempts of the execution, and to the run that was under way and
 // has none any more. It is busy while one of them is not settled.
-func (n *next) attend(stop bool) (v verdict, busy bool) {
+func (n *next) attend() (v verdict, busy bool) {
 	for _, a := range n.o.Attempts {
 		if a.Execution != n.Status.Execution.ID {
 			continue

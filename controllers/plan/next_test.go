@@ -171,6 +171,12 @@ func TestNext(t *testing.T) {
 			s.b.Status.Execution.ActiveRun = &v1alpha1.ActiveRun{ID: "r1"}
 			s.o.Attempts = []Attempt{{Execution: s.b.Status.Execution.ID, Run: "r1", Pods: []corev1.Pod{running()}}}
 		}), "", "Pending", "earlier run"},
+		{"a run that is not settled stays on record", newSituation(func(s *situation) {
+			s.b.Status.Execution.ActiveRun = &v1alpha1.ActiveRun{ID: "r1"}
+			s.o.Attempts = []Attempt{{Execution: s.b.Status.Execution.ID, Run: "r1", Pods: []corev1.Pod{running()}}}
+			s.b.Status = Next(t0, s.b, s.o).Status
+			s.o.Attempts = nil
+		}), "store r1 RunnerLost", "Running", ""},
 		{"nor if its result is stored", newSituation(done("r1"), func(s *situation) {
 			s.b.Status.Execution.ActiveRun = &v1alpha1.ActiveRun{ID: "r1"}
 		}), "create r2", "Running", ""},
@@ -357,4 +363,3 @@ func TestRetire(t *testing.T) {
 		})
 	}
 }
-
