@@ -1,0 +1,216 @@
+package results
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
+
+	"dbbench.dev/operator/api/v1alpha1"
+	"dbbench.dev/operator/runner/contract"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+func golden(t *testing.T, name string, text []byte) {
+	t.Helper()
+	path := "testdata/" + name
+	if *update {
+		if err := os.WriteFile(path, text, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(text)); diff != "" {
+		t.Errorf("%s (write it anew with -update):\n%s", path, diff)
+	}
+}
+
+// histogram of so many milliseconds.
+func histogram(t testing.TB, highest time.Duration, millis ...int64) string {
+	t.Helper()
+	h := hdrhistogram.New(1000, highest.Nanoseconds(), 3)
+	for _, m := range millis {
+		if err := h.RecordValue(m * 1e6); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := h.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// envelope is a run of some events that took so many milliseconds each.
+func envelope(t testing.TB, point string, iteration int32, elapsed time.Duration, millis ...int64) Envelope {
+	var sum int64
+	for _, m := range millis {
+		sum += m * 1e6
+	}
+	n := int64(len(millis))
+	return Envelope{
+		Version: EnvelopeVersion, Run: fmt.Sprintf("%s-i%d", point, iteration), Point: point, Target: "mariadb", Iteration: iteration, Clients: 2,
+		Finished: time.Unix(int64(iteration), 0),
+		Records: []contract.Record{{
+			Operations:  []contract.Operation{{Name: "insert", Count: n, SumNanos: sum, Histogram: histogram(t, time.Hour, millis...)}},
+			Environment: contract.Environment{Runner: contract.RunnerUsage{ThrottledNanos: -1}},
+			Result:      contract.Result{Outcome: contract.OutcomeSucceeded, ElapsedNanos: elapsed.Nanoseconds(), Events: n},
+		}},
+	}
+}
+
+// TestSummarise: percentiles come from the merged histograms; the median of the medians
+// of these iterations would be another.
+func TestSummarise(t *testing.T) {
+	failed := envelope(t, "p0001", 4, time.Second, 1)
+	failed.Failure = &Failure{Reason: "WorkloadFailed"}
+	s := Summarise([]Envelope{
+		envelope(t, "p0002", 1, time.Second, 1),
+		envelope(t, "p0001", 2, 2*time.Second, 10, 10),
+		envelope(t, "p0001", 1, time.Second, 1, 1, 1, 1, 1, 1),
+		envelope(t, "p0001", 3, 1500*time.Millisecond, 20, 20, 20),
+		failed,
+	}, []string{"mariadb"}, 10)
+	text, err := yaml.Marshal(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "summary.yaml", text)
+}
+
+func TestWarnings(t *testing.T) {
+	e := envelope(t, "p0001", 1, time.Second, 1)
+	e.Records[0].Environment.Runner.ThrottledNanos = int64(100 * time.Millisecond)
+	e.Records[0].Result.Warnings = []string{"3 latencies were beyond an hour"}
+	p := Summarise([]Envelope{e}, nil, 10).Points[0]
+	if text := strings.Join(p.Warnings, "\n"); !strings.Contains(text, "throttled") || !strings.Contains(text, "3 latencies") {
+		t.Errorf("warnings: %q", p.Warnings)
+	}
+}
+
+// TestBounds: a status has room for some hundred points; the rest is counted.
+func TestBounds(t *testing.T) {
+	var all []Envelope
+	one := envelope(t, "p", 1, time.Second, 1)
+	for i := range 1000 {
+		one.Point = fmt.Sprintf("p%04d", i)
+		all = append(all, one)
+	}
+	s := Summarise(all, nil, 10)
+	if len(s.Points)+int(s.Truncated) != 1000 || len(s.Points) < 100 {
+		t.Fatalf("%d points and %d more", len(s.Points), s.Truncated)
+	}
+	text, err := yaml.Marshal(s.Points)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(text) > 200<<10 {
+		t.Errorf("%d bytes", len(text))
+	}
+}
+
+// TestChangedResult: what somebody has edited is neither counted nor fatal.
+func TestChangedResult(t *testing.T) {
+	e := envelope(t, "p0001", 1, time.Second, 1)
+	e.Records[0].Operations[0].Histogram = "nonsense"
+	p := Summarise([]Envelope{e, envelope(t, "p0001", 2, time.Second, 1)}, nil, 10).Points[0]
+	if p.Iterations != 1 || p.Failed != 1 || !strings.Contains(strings.Join(p.Warnings, ""), "p0001-i1 was changed") {
+		t.Errorf("%+v", p)
+	}
+}
+
+func TestCheck(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		change func(*contract.Record)
+		says   string
+	}{
+		{"good", func(*contract.Record) {}, ""},
+		{"not base64", func(r *contract.Record) { r.Operations[0].Histogram = "*" }, "base64"},
+		{"short", func(r *contract.Record) { r.Operations[0].Histogram = "QUJD" }, "short"},
+		{"not zlib", func(r *contract.Record) { r.Operations[0].Histogram = "QUJDREVGR0hJSktMTU5P" }, "zlib"},
+		{"too wide", func(r *contract.Record) { r.Operations[0].Histogram = histogram(t, 1000*time.Hour, 1) }, "spans"},
+		{"another count", func(r *contract.Record) { r.Operations[0].Count = 7 }, "holds 1 values, but 7"},
+		{"no time", func(r *contract.Record) { r.Result.ElapsedNanos = 0 }, "not positive"},
+		{"no event", func(r *contract.Record) { r.Operations, r.Result.Events = nil, 0 }, "no event"},
+		{"failed without events", func(r *contract.Record) {
+			r.Operations, r.Result = nil, contract.Result{Outcome: contract.OutcomeFailed}
+		}, ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			r := envelope(t, "p", 1, time.Second, 1).Records[0]
+			tc.change(&r)
+			err := Check(&r)
+			if (err == nil) != (tc.says == "") || (err != nil && !strings.Contains(err.Error(), tc.says)) {
+				t.Errorf("error: %v, want %q", err, tc.says)
+			}
+		})
+	}
+}
+
+func TestEnvelope(t *testing.T) {
+	e := envelope(t, "p0001", 1, time.Second, 1)
+	e.Finished = time.Unix(1, 0).UTC()
+	text, err := e.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	back, err := Decode(Key(e.Run), text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(e, back); diff != "" {
+		t.Error(diff)
+	}
+	for key, text := range map[string]string{"other.json": text, "p0001-i1": text, "x.json": "{", "y.json": "{}"} {
+		if _, err := Decode(key, text); err == nil {
+			t.Errorf("%s is taken", key)
+		}
+	}
+}
+
+func TestWriteMatrix(t *testing.T) {
+	raw := func(v string) apiextensionsv1.JSON { return apiextensionsv1.JSON{Raw: []byte(v)} }
+	b := &v1alpha1.DBBenchmark{}
+	b.Spec.Targets = []v1alpha1.Target{{Name: "mariadb"}}
+	b.Spec.Sweep = &v1alpha1.Sweep{Axes: []v1alpha1.Axis{
+		{Path: "load.clients", Values: []apiextensionsv1.JSON{raw("1"), raw("10")}},
+		{Path: "load.eventsPerClient", Values: []apiextensionsv1.JSON{raw("1000"), raw("1000000")}},
+	}}
+	// Numbers of the document that the form is taken from; one cell is not there yet.
+	for _, c := range []struct{ clients, events, seconds string }{
+		{"1", "1000", "0.583"}, {"1", "1000000", "658.066"}, {"10", "1000", "1.414"},
+	} {
+		b.Status.Points = append(b.Status.Points, v1alpha1.PointResult{
+			ID: "p", Target: "mariadb", Parameters: v1alpha1.Parameters{"load.clients": raw(c.clients), "load.eventsPerClient": raw(c.events)},
+			ElapsedSeconds:  &v1alpha1.ElapsedSeconds{Average: c.seconds, Minimum: c.seconds, Maximum: c.seconds},
+			EventsPerSecond: &v1alpha1.Spread{Median: "1.000"},
+		})
+	}
+	b.Status.PointsTruncated, b.Status.ResultsConfigMaps = 1, []string{"bench-results-0"}
+	var out bytes.Buffer
+	if err := WriteMatrix(&out, b); err != nil {
+		t.Fatal(err)
+	}
+	b.Spec.Sweep = nil
+	if err := WriteMatrix(&out, b); err != nil {
+		t.Fatal(err)
+	}
+	b.Status.Points = nil
+	if err := WriteMatrix(&out, b); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "matrix.txt", out.Bytes())
+}
