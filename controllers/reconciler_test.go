@@ -20,7 +20,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"dbbench.dev/operator/api/v1alpha1"
-	"dbbench.dev/operator/controllers/plan"
 	"dbbench.dev/operator/controllers/resources"
 	"dbbench.dev/operator/runner/contract"
 )
@@ -48,7 +47,7 @@ func TestComplete(t *testing.T) {
 	if perRun := float64(m.writes.Load()) / runs; perRun > maxWritesPerRun {
 		t.Errorf("%.1f writes to the API for each run, at most %d", perRun, maxWritesPerRun)
 	} else {
-		t.Logf("%.1f writes to the API for each run", perRun)
+		t.Logf("%.1f writes and %.1f requests to the API for each run", perRun, float64(m.requests.Load())/runs)
 	}
 	w.eventually("the events tell of start and end", func() bool {
 		var list eventsv1.EventList
@@ -524,15 +523,23 @@ func TestRestricted(t *testing.T) {
 	w.complete(w.create(w.bench("bench")), 3)
 }
 
-// TestIdleCostsNothing: a benchmark at rest is not looked at again.
+// TestIdleCostsNothing: a benchmark at rest is not looked at again, and a look at it
+// asks the API nothing.
 func TestIdleCostsNothing(t *testing.T) {
 	w := newWorld(t, 1)
-	w.start(nil, nil)
+	m := w.start(nil, nil)
 	key := w.create(w.bench("bench"))
 	b := w.complete(key, 3)
 	w.eventually("the last Job is gone", func() bool { return w.jobs(b) == 0 })
-	d := plan.Next(time.Now(), w.get(key), plan.Observed{})
-	if d.After != 0 || d.Acts() {
-		t.Errorf("%+v", d)
+	w.eventually("the controller comes to rest", func() bool {
+		before := m.requests.Load()
+		time.Sleep(300 * time.Millisecond)
+		return m.requests.Load() == before
+	})
+	before := m.requests.Load()
+	w.change(key, func(b *v1alpha1.DBBenchmark) { b.Annotations = map[string]string{"look": "here"} })
+	time.Sleep(2 * time.Second)
+	if n := m.requests.Load() - before; n != 0 {
+		t.Errorf("%d requests while at rest", n)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -209,7 +210,27 @@ func (w *world) once(b *v1alpha1.DBBenchmark, runs int) {
 type manager struct {
 	stop   func()
 	writes atomic.Int64
+	// requests counts all but events and the opening of watches.
+	requests atomic.Int64
 }
+
+// counted has the requests of a manager counted.
+func (m *manager) counted(c *rest.Config) *rest.Config {
+	c = rest.CopyConfig(c)
+	c.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			if r.URL.Query().Get("watch") == "" && !strings.Contains(r.URL.Path, "/events") {
+				m.requests.Add(1)
+			}
+			return next.RoundTrip(r)
+		})
+	})
+	return c
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // start runs a controller with a cold cache. fault is asked before each write, and
 // may refuse it; done is told of each write that was made.
@@ -243,7 +264,7 @@ func (w *world) start(fault func(kind string) error, done func(m *manager), read
 	if len(w.namespaces) == 1 {
 		namespace = w.namespaces[0]
 	}
-	mgr, err := ctrl.NewManager(testConfig, ctrl.Options{
+	mgr, err := ctrl.NewManager(m.counted(testConfig), ctrl.Options{
 		Scheme: newScheme(), Cache: CacheOptions(namespace), Metrics: metricsserver.Options{BindAddress: "0"},
 		Controller: config.Controller{SkipNameValidation: new(true)},
 		NewClient: func(c *rest.Config, o client.Options) (client.Client, error) {

@@ -2,6 +2,8 @@ package plan
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -111,8 +113,8 @@ func runnerFailure(p *corev1.Pod, f *contract.Failure) *results.Failure {
 		reason = v1alpha1.ReasonInvalidSpec
 	}
 	message := f.Message
-	if f.MySQLError != 0 {
-		message += fmt.Sprintf(" (MySQL error %d)", f.MySQLError)
+	if number := strconv.Itoa(int(f.MySQLError)); f.MySQLError != 0 && !strings.Contains(message, number) {
+		message += " (MySQL error " + number + ")"
 	}
 	if f.Hint != "" {
 		message += "; " + f.Hint
