@@ -24,7 +24,7 @@ func readUsage() usage {
 	u := usage{throttled: readThrottled()}
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err == nil {
 		u.user, u.system = time.Duration(r.Utime.Nano()), time.Duration(r.Stime.Nano())
-		u.maxRSSBytes = int64(r.Maxrss) * rssUnit
+		u.maxRSSBytes = int64(r.Maxrss) * rssUnit //nolint:unconvert // an int32 on some machines
 	}
 	return u
 }

@@ -54,8 +54,11 @@ func (s *slapContestant) run(ctx context.Context, server *mariadb.Server, c cell
 		return 0, fmt.Errorf("mariadb-slap: %w\n%s", err, stderr.String())
 	}
 	fields, err := csv.NewReader(&stdout).Read()
-	if err != nil || len(fields) < 3 {
-		return 0, fmt.Errorf("mariadb-slap wrote %q: %v", fields, err)
+	if err != nil {
+		return 0, fmt.Errorf("mariadb-slap: %w", err)
+	}
+	if len(fields) < 3 {
+		return 0, fmt.Errorf("mariadb-slap wrote %q", fields)
 	}
 	seconds, err := strconv.ParseFloat(fields[2], 64) // engine, load type, average
 	return time.Duration(seconds * float64(time.Second)), err

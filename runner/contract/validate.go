@@ -29,7 +29,7 @@ type intervals []Interval
 
 func (s *Start) validate() error {
 	return errors.Join(notNegative("replica", int64(s.Replica)), notNegative("unixNanos", s.UnixNanos),
-		notLonger("runnerVersion", s.RunnerVersion, maxListItemBytes))
+		notLonger("runnerVersion", s.RunnerVersion))
 }
 
 func (p *Progress) validate() error {
@@ -48,8 +48,8 @@ func (p *Progress) validate() error {
 func (e *Environment) validate() error {
 	r := e.Runner
 	return errors.Join(
-		notLonger("serverVersion", e.ServerVersion, maxListItemBytes),
-		notLonger("serverFlavor", e.ServerFlavor, maxListItemBytes),
+		notLonger("serverVersion", e.ServerVersion),
+		notLonger("serverFlavor", e.ServerFlavor),
 		notNegatives(map[string]int64{
 			"gomaxprocs": int64(r.GOMAXPROCS), "cpuUserNanos": r.CPUUserNanos, "cpuSystemNanos": r.CPUSystemNanos,
 			"throttledNanos": r.ThrottledNanos + 1, "maxRSSBytes": r.MaxRSSBytes,
@@ -63,7 +63,7 @@ func (o *Operation) validate() error {
 	if o.MinNanos > o.MaxNanos {
 		return fmt.Errorf("operation %q: minimum above maximum", o.Name)
 	}
-	return errors.Join(notLonger("name", o.Name, maxListItemBytes), notNegatives(map[string]int64{
+	return errors.Join(notLonger("name", o.Name), notNegatives(map[string]int64{
 		"count": o.Count, "sumNanos": o.SumNanos, "minNanos": o.MinNanos, "maxNanos": o.MaxNanos,
 	}))
 }
@@ -154,9 +154,9 @@ func notNegatives(numbers map[string]int64) error {
 	return fmt.Errorf("%s is negative", slices.Min(bad))
 }
 
-func notLonger(name, s string, n int) error {
-	if len(s) > n {
-		return refuse(ReasonTooLarge, "%s is longer than %d bytes", name, n)
+func notLonger(name, s string) error {
+	if len(s) > maxListItemBytes {
+		return refuse(ReasonTooLarge, "%s is longer than %d bytes", name, maxListItemBytes)
 	}
 	return nil
 }

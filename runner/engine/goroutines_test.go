@@ -238,8 +238,7 @@ func TestConnecting(t *testing.T) {
 func TestContextEndsTheJob(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	p := &pool{}
-	var w *fake
-	w = &fake{event: func(client int, n int64) (int, error) {
+	w := &fake{event: func(client int, n int64) (int, error) {
 		if n == 3 && client == 0 {
 			cancel()
 			// An event that does not end by itself: its connection is closed under it.
