@@ -64,18 +64,17 @@ func (s *scope) observeAttempts(ctx context.Context, reader client.Reader, o *pl
 	}
 	o.Cleanups = map[string]plan.Attempt{}
 	for _, a := range attempts(jobs, pods.Items) {
-		if a.purpose == resources.PurposeCleanup {
-			if a.Job != nil {
-				o.Cleanups[a.Job.Labels[resources.LabelTarget]] = a.Attempt
-			}
-			continue
-		}
 		if plan.WantsTrouble(s.Now(), a.Attempt) {
 			if a.Trouble, err = s.trouble(ctx, a.Attempt); err != nil {
 				return err
 			}
 		}
-		o.Attempts = append(o.Attempts, a.Attempt)
+		switch {
+		case a.purpose != resources.PurposeCleanup:
+			o.Attempts = append(o.Attempts, a.Attempt)
+		case a.Job != nil:
+			o.Cleanups[a.Job.Labels[resources.LabelTarget]] = a.Attempt
+		}
 	}
 	return nil
 }

@@ -347,6 +347,18 @@ func TestRetire(t *testing.T) {
 		{"then the resource goes", time.Second, newSituation(deleted, cleanup(exited(0))), "release", ""},
 		{"also if it failed", time.Second, newSituation(deleted, cleanup(exited(1))), "release", "m: the runner failed"},
 		{"what ended well has cleaned up itself", 0, newSituation(ended, deleted), "release", ""},
+		{"a Secret that is missing is not waited for", 30 * time.Second, newSituation(deleted, func(s *situation) {
+			a := attemptOf(Trouble{"FailedMount", `secret "nobody" not found`}, nil, waitingFor("ContainerCreating", ""))
+			s.o.Cleanups = map[string]Attempt{"m": a}
+		}), "release", `m: a Secret of the target, or a key of it, is missing: secret "nobody" not found; create it, or correct credentialsSecretRef or tls`},
+		{"where no runner got to the server nothing is dropped", 0, newSituation(func(s *situation) {
+			failing("r1", v1alpha1.ReasonSecretNotFound)(s)
+			s.b.Status = Next(t0, s.b, s.o).Status
+		}, deleted), "release", ""},
+		{"where one did, it is", 0, newSituation(func(s *situation) {
+			failing("r1", v1alpha1.ReasonWorkloadFailed)(s)
+			s.b.Status = Next(t0, s.b, s.o).Status
+		}, deleted), "clean m", ""},
 		{"what is to be kept is kept", 0, newSituation(deleted, func(s *situation) { s.b.Spec.Cleanup = v1alpha1.CleanupNever }), "release", ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

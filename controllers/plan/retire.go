@@ -48,7 +48,16 @@ func (n *next) clean() bool {
 	}
 	e := n.b.Status.Execution
 	perRun := n.b.Spec.Prepare == "" || n.b.Spec.Prepare == v1alpha1.PreparePerRun
-	return e != nil && e.CompletionTime != nil && e.Failed == 0 && perRun
+	if e == nil || e.CompletionTime == nil || !perRun {
+		return false
+	}
+	return e.Failed == 0 || (e.Failed == 1 && slices.Contains(neverStarted, verdictOf(&n.b.Status).reason))
+}
+
+// neverStarted are the reasons of a run whose runner did not get to the server.
+var neverStarted = []string{
+	v1alpha1.ReasonSecretNotFound, v1alpha1.ReasonImagePullFailed, v1alpha1.ReasonPodRejected,
+	v1alpha1.ReasonQuotaExceeded, v1alpha1.ReasonUnschedulable,
 }
 
 // cleanUp has a Job for each target, and waits for them for a bounded time.
@@ -61,7 +70,7 @@ func (n *next) cleanUp() {
 			n.CleanUp = append(n.CleanUp, t.Name)
 			continue
 		}
-		fault, done := cleanupOutcome(a)
+		fault, done := n.cleanupOutcome(a)
 		left := a.Job.CreationTimestamp.Add(cleanupLimit).Sub(n.now)
 		switch {
 		case !done && left > 0:
@@ -81,7 +90,7 @@ func (n *next) cleanUp() {
 }
 
 // cleanupOutcome says how a Job that cleans up has ended, if it has.
-func cleanupOutcome(a Attempt) (fault string, done bool) {
+func (n *next) cleanupOutcome(a Attempt) (fault string, done bool) {
 	for i := range a.Pods {
 		t := terminated(&a.Pods[i])
 		if t == nil {
@@ -95,11 +104,10 @@ func cleanupOutcome(a Attempt) (fault string, done bool) {
 		}
 		return "the runner failed", true
 	}
-	if end := jobEnd(a.Job); end != nil {
-		if end.Type == batchv1.JobComplete {
-			return "", true
-		}
-		return end.Message, true
+	if end := jobEnd(a.Job); end != nil && end.Type == batchv1.JobComplete {
+		return "", true
 	}
-	return "", false
+	d := diagnose(n.now, a, cleanupLimit)
+	n.lookAgain(d.again)
+	return d.message, d.state == broken
 }
