@@ -29,8 +29,15 @@ type Connection interface {
 // Job is a load on one server.
 type Job struct {
 	Workload workload.Workload
-	// Load has the workload's conventions put in, see workload.Workload.Load.
+	// Load has the workload's conventions put in, see workload.Workload.Load. Where several
+	// replicas share a run, it is this one's share.
 	Load contract.Load
+	// First is the index of the first client here among all Total clients of the run; a
+	// Total of 0 is Load.Clients.
+	First, Total int
+	// Ready is called once when all clients have connected, and returns when they may go.
+	// Its error ends the job. It may be nil.
+	Ready func(ctx context.Context) error
 	// Connect opens a session of a client.
 	Connect func(ctx context.Context) (Connection, error)
 	// Phase is told which part begins, Connect, Warmup or Measure, on any goroutine. It

@@ -66,8 +66,9 @@ func (Goroutines) Run(ctx context.Context, job *Job) Measurement {
 	defer context.AfterFunc(ctx, r.stopGracefully)()
 
 	clients := make([]*client, job.Load.Clients)
+	total := max(job.Total, len(clients))
 	for i := range clients {
-		clients[i] = &client{run: r, work: job.Workload.NewClient(i, len(clients)), samples: r.recorder.NewClient()}
+		clients[i] = &client{run: r, work: job.Workload.NewClient(job.First+i, total), samples: r.recorder.NewClient()}
 	}
 	r.drive(clients)
 	return r.measurement(clients)
@@ -90,6 +91,11 @@ func (r *run) drive(clients []*client) {
 		})
 	}
 	ready.Wait()
+	if r.Ready != nil && !r.stopped.Load() {
+		if err := r.Ready(r.life); err != nil {
+			r.fail(err)
+		}
+	}
 	r.release()
 	done.Wait()
 }
