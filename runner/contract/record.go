@@ -79,8 +79,13 @@ type Progress struct {
 type Environment struct {
 	ServerVersion string `json:"serverVersion"`
 	// ServerFlavor is MariaDB or MySQL.
-	ServerFlavor    string            `json:"serverFlavor"`
-	ServerVariables map[string]string `json:"serverVariables,omitempty"`
+	ServerFlavor string `json:"serverFlavor"`
+	// ServerVariables are those that decide the performance. ServerVariablesSHA256 is hex
+	// over all global variables, but for those that name or number a server, such as
+	// hostname and paths: servers of equal configuration have equal hashes. Where several
+	// replicas share a run, replica 0 alone reports these two and StatusDeltas.
+	ServerVariables       map[string]string `json:"serverVariables,omitempty"`
+	ServerVariablesSHA256 string            `json:"serverVariablesSHA256,omitempty"`
 	// StatusDeltas are the server's status counters after the measured part less
 	// those before it. Other clients of the server count in them too.
 	StatusDeltas map[string]int64 `json:"statusDeltas,omitempty"`
@@ -97,6 +102,14 @@ type RunnerUsage struct {
 	// where the cgroup does not say.
 	ThrottledNanos int64 `json:"throttledNanos"`
 	MaxRSSBytes    int64 `json:"maxRSSBytes"`
+	// Node is the name of the pod's node, empty where it is not known, and Cores the
+	// number of processors that the runner may use on it.
+	Node  string `json:"node,omitempty"`
+	Cores int32  `json:"cores,omitempty"`
+	// CPULimitMilli and MemoryLimitBytes are the container's limits by its cgroup, in
+	// thousandths of a processor and in bytes; 0 is no limit.
+	CPULimitMilli    int64 `json:"cpuLimitMilli,omitempty"`
+	MemoryLimitBytes int64 `json:"memoryLimitBytes,omitempty"`
 }
 
 // Operation holds the latencies of one kind of event, warm-up excluded.
@@ -161,6 +174,12 @@ const (
 	ClassDeadlineExceeded     Class = "DeadlineExceeded"
 	ClassInterrupted          Class = "Interrupted"
 	ClassRunnerError          Class = "RunnerError"
+	// ClassReplicaLost is a replica that did not come to the rendezvous in time, or that
+	// was not heard from any more. The message names it by its index.
+	ClassReplicaLost Class = "ReplicaLost"
+	// ClassPeerFailed is a replica that stopped because another one failed, whose own
+	// record says more. The message repeats the failure of that one.
+	ClassPeerFailed Class = "PeerFailed"
 )
 
 // Failure is one reason for which a run did not succeed.

@@ -24,6 +24,14 @@ const (
 	ClientCertFile  = "tls.crt"
 	ClientKeyFile   = "tls.key"
 	TerminationPath = "/dev/termination-log"
+	// NodeNameEnv is the environment variable with the name of the pod's node
+	// (fieldRef spec.nodeName, which a downwardAPI volume does not offer). It may be unset.
+	NodeNameEnv = "DBBENCH_NODE_NAME"
+	// ReplicaEnv is the environment variable with the pod's index among the replicas of
+	// its run, which an Indexed Job sets by itself; unset is 0.
+	ReplicaEnv = "JOB_COMPLETION_INDEX"
+	// RendezvousPort is the port on which replica 0 usually waits for the others.
+	RendezvousPort = 7332
 )
 
 // RunSpec describes one run: one target, one point of the sweep, one iteration.
@@ -40,12 +48,32 @@ type RunSpec struct {
 	Prepare Prepare `json:"prepare"`
 	Cleanup Cleanup `json:"cleanup"`
 
-	// Replicas is the number of runner pods that share the run's clients, 1 or more.
+	// Replicas is the number of runner pods that share the run's clients, 1 or more. All
+	// of them get the same RunSpec.
 	Replicas int32 `json:"replicas"`
+	// Rendezvous is where the replicas meet. Where Replicas is above 1
+	// the runner refuses to run without it.
+	Rendezvous *Rendezvous `json:"rendezvous,omitempty"`
 	// Timeout bounds the whole run, from the runner's start to its last line.
 	Timeout Duration `json:"timeout"`
 	// ProgressInterval is the time between two progress lines.
 	ProgressInterval Duration `json:"progressInterval"`
+}
+
+// Rendezvous is where the replicas of a run meet. Replica 0 serves HTTP there, the
+// others call it: they start together, stop together when one of them fails, and
+// replica 0 checks and drops the data when all are done.
+type Rendezvous struct {
+	// Host is the DNS name or address of replica 0's pod, such as
+	// <job>-0.<service>.<namespace>.svc. That it does not resolve at first is no error.
+	Host string `json:"host"`
+	// Port is the TCP port, on all addresses of replica 0's pod.
+	Port int32 `json:"port"`
+	// JoinTimeout is how long a replica waits for the others at each meeting: after its
+	// start for all to have come, and after its clients have connected for all to have
+	// done so. Image pulls and scheduling have to fit in. Loading the data does not
+	// count, nor does the load itself.
+	JoinTimeout Duration `json:"joinTimeout"`
 }
 
 // Run identifies a run. ID is unique within an execution and stable: the same

@@ -16,6 +16,7 @@ var Classes = []Class{
 	ClassInvalidRunSpec, ClassAuthenticationFailed, ClassTargetUnreachable, ClassTLSFailed,
 	ClassPreflightFailed, ClassDatabaseNotOwned, ClassPrepareFailed, ClassWorkloadFailed,
 	ClassVerifyFailed, ClassCleanupFailed, ClassDeadlineExceeded, ClassInterrupted, ClassRunnerError,
+	ClassReplicaLost, ClassPeerFailed,
 }
 
 var phases = []Phase{
@@ -50,9 +51,12 @@ func (e *Environment) validate() error {
 	return errors.Join(
 		notLonger("serverVersion", e.ServerVersion),
 		notLonger("serverFlavor", e.ServerFlavor),
+		notLonger("serverVariablesSHA256", e.ServerVariablesSHA256),
+		notLonger("runner.node", r.Node),
 		notNegatives(map[string]int64{
 			"gomaxprocs": int64(r.GOMAXPROCS), "cpuUserNanos": r.CPUUserNanos, "cpuSystemNanos": r.CPUSystemNanos,
 			"throttledNanos": r.ThrottledNanos + 1, "maxRSSBytes": r.MaxRSSBytes,
+			"cores": int64(r.Cores), "cpuLimitMilli": r.CPULimitMilli, "memoryLimitBytes": r.MemoryLimitBytes,
 		}))
 }
 
@@ -268,6 +272,22 @@ func (s *RunSpec) validateRunner() error {
 		return errors.New("runTimeout must be greater than 0")
 	case s.ProgressInterval <= 0:
 		return errors.New("progressInterval must be greater than 0")
+	case s.Replicas > 1 && s.Load.Rate > 0 && s.Load.Rate < int64(s.Replicas):
+		return fmt.Errorf("runner.replicas is %d, must not exceed load.rate (%d)", s.Replicas, s.Load.Rate)
+	case s.Rendezvous != nil:
+		return s.Rendezvous.validate()
+	}
+	return nil
+}
+
+func (r *Rendezvous) validate() error {
+	switch {
+	case r.Host == "" || len(r.Host) > maxListItemBytes:
+		return errors.New("rendezvous.host must be the name or address of replica 0")
+	case r.Port < 1 || r.Port > 65535:
+		return fmt.Errorf("rendezvous.port is %d, must be 1 to 65535", r.Port)
+	case r.JoinTimeout <= 0:
+		return errors.New("rendezvous.joinTimeout must be greater than 0")
 	}
 	return nil
 }
