@@ -211,6 +211,8 @@ type Result struct {
 	// time that mysqlslap prints: from the release of the clients to the end of the last.
 	MeasureStartUnixNanos int64 `json:"measureStartUnixNanos"`
 	ElapsedNanos          int64 `json:"elapsedNanos"`
+	// EndUnixNanos is when the runner had done all its work, clean-up included.
+	EndUnixNanos int64 `json:"endUnixNanos,omitempty"`
 	// Events succeeded; Errors did not. Attempts counts both and every retry.
 	Events   int64 `json:"events"`
 	Errors   int64 `json:"errors"`

@@ -109,7 +109,7 @@ func (r *Result) validate() error {
 		}
 	}
 	return errors.Join(validateOutcome(r.Outcome, r.Failure), notNegatives(map[string]int64{
-		"clients": int64(r.Clients), "measureStartUnixNanos": r.MeasureStartUnixNanos, "elapsedNanos": r.ElapsedNanos,
+		"clients": int64(r.Clients), "measureStartUnixNanos": r.MeasureStartUnixNanos, "elapsedNanos": r.ElapsedNanos, "endUnixNanos": r.EndUnixNanos,
 		"events": r.Events, "errors": r.Errors, "attempts": r.Attempts, "retries": r.Retries, "dropped": r.Dropped,
 		"reconnects": r.Reconnects, "reads": r.Reads, "writes": r.Writes, "other": r.Other,
 	}))

@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -126,22 +127,26 @@ func checkHistograms(t *testing.T, run string, r contract.Record) {
 	}
 }
 
-// printGaps prints how long the server was idle between two runs: from the end of the
-// measured part (before clean-up and exit) to the start of the next runner.
+// printGaps prints how long the server had nothing to do between two runs: from the exit
+// of a runner to the first statement of the next one, and to the first one that is
+// measured.
 func printGaps(t *testing.T, records map[string]contract.Record) {
-	var all []contract.Record
-	for _, r := range records {
-		all = append(all, r)
-	}
-	slices.SortFunc(all, func(a, b contract.Record) int { return int(a.Start.UnixNanos - b.Start.UnixNanos) })
-	var gaps []time.Duration
+	all := slices.SortedFunc(maps.Values(records), func(a, b contract.Record) int { return int(a.Start.UnixNanos - b.Start.UnixNanos) })
+	var started, measured []time.Duration
 	for i := 1; i < len(all); i++ {
-		end := all[i-1].Result.MeasureStartUnixNanos + all[i-1].Result.ElapsedNanos
-		gaps = append(gaps, time.Duration(all[i].Start.UnixNanos-end))
+		exit := all[i-1].Result.EndUnixNanos
+		started = append(started, time.Duration(all[i].Start.UnixNanos-exit))
+		measured = append(measured, time.Duration(all[i].Result.MeasureStartUnixNanos-exit))
 	}
-	slices.Sort(gaps)
-	t.Logf("between two runs: median %s, from %s to %s", gaps[len(gaps)/2].Round(time.Millisecond),
-		gaps[0].Round(time.Millisecond), gaps[len(gaps)-1].Round(time.Millisecond))
+	printSpread(t, "from a runner's exit to the next one's first statement", started)
+	printSpread(t, "from a runner's exit to the next one's first measured statement", measured)
+}
+
+func printSpread(t *testing.T, what string, d []time.Duration) {
+	t.Helper()
+	slices.Sort(d)
+	t.Logf("%s: median %s, from %s to %s", what, d[len(d)/2].Round(time.Millisecond),
+		d[0].Round(time.Millisecond), d[len(d)-1].Round(time.Millisecond))
 }
 
 // TestDelete deletes a benchmark in the midst of a run: nothing of it is left, neither
