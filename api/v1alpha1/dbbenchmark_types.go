@@ -50,7 +50,7 @@ type Duration = metav1.Duration
 // DBBenchmarkSpec is what to measure, and how.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.sweep) || !has(self.sweep.axes) || self.sweep.axes.all(a, self.sweep.axes.exists_one(b, b.path == a.path))",message="sweep.axes: a path may stand in one axis only"
-// +kubebuilder:validation:XValidation:rule="self.load.clients >= self.runner.replicas",message="load.clients must be at least runner.replicas: every runner pod needs a client"
+// +kubebuilder:validation:XValidation:rule="self.load.clients >= self.runner.replicas || has(self.sweep) && has(self.sweep.axes) && self.sweep.axes.exists(a, a.path == 'load.clients')",message="load.clients must be at least runner.replicas: every runner pod needs a client"
 // +kubebuilder:validation:XValidation:rule="!has(self.thresholds) || self.thresholds.all(t, !has(t.to) || t.to == 'Baseline' || self.targets.exists(x, x.name == t.to))",message="thresholds: to must be Baseline or the name of a target"
 // +kubebuilder:validation:XValidation:rule="!has(self.thresholds) || self.thresholds.all(t, !has(t.to) || t.to != 'Baseline' || has(self.baseline))",message="thresholds: to: Baseline needs spec.baseline"
 type DBBenchmarkSpec struct {

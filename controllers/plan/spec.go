@@ -34,6 +34,9 @@ func Default(spec *v1alpha1.DBBenchmarkSpec) error {
 // It is for programs without a cluster. Read into Go's types first, a spec would have
 // lost the difference between a field that is 0 and one that is left out.
 func Admit(spec map[string]any) error {
+	if spec == nil {
+		return invalid("spec", "it is missing")
+	}
 	var faults []error
 	for _, path := range specSchema().dropUnknown(spec) {
 		faults = append(faults, invalid(path, "unknown field; see docs/api.md for those there are"))
