@@ -39,6 +39,9 @@ const (
 	ReasonRunsFailed = "RunsFailed"
 	// ReasonSecretNotFound: a Secret or a key of it is missing.
 	ReasonSecretNotFound = "SecretNotFound"
+	// ReasonConfigMapNotFound: the ConfigMap with the statements, or the key of it, is
+	// missing.
+	ReasonConfigMapNotFound = "ConfigMapNotFound"
 	// ReasonImagePullFailed: the runner's image cannot be had.
 	ReasonImagePullFailed = "ImagePullFailed"
 	// ReasonPodRejected: admission refuses the runner pod.

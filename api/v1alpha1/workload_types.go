@@ -290,7 +290,7 @@ type OLTP struct {
 	// +listType=set
 	// +kubebuilder:default={1213,1020,1205}
 	// +kubebuilder:validation:MaxItems=64
-	IgnoreErrors []int32 `json:"ignoreErrors,omitempty"`
+	IgnoreErrors []int32 `json:"ignoreErrors,omitzero"`
 	// noRollbackOnRetry sends no ROLLBACK before an event is run again, as sysbench.
 	// Default false.
 	// +optional

@@ -170,6 +170,20 @@ func diagnoseWaiting(w *corev1.ContainerStateWaiting, p *corev1.Pod) (diagnosis,
 	return diagnosis{}, false
 }
 
+// missingFiles tell by the kubelet's text what a volume lacks: there is nothing else to
+// tell it by.
+var missingFiles = []struct{ says, reason, message string }{
+	{"secret \"", v1alpha1.ReasonSecretNotFound, secretMissing},
+	{"references non-existent secret key", v1alpha1.ReasonSecretNotFound, secretMissing},
+	{"configmap \"", v1alpha1.ReasonConfigMapNotFound, configMapMissing},
+	{"references non-existent config key", v1alpha1.ReasonConfigMapNotFound, configMapMissing},
+}
+
+const (
+	secretMissing    = "a Secret of the target, or a key of it, is missing: %s; create it, or correct credentialsSecretRef or tls"
+	configMapMissing = "the ConfigMap with the statements, or the key of it, is missing: %s; create it, or correct spec.workload.sql.configMapKeyRef"
+)
+
 // diagnoseCreating looks for a volume that cannot be mounted. A mounted Secret that
 // is missing shows in no status, only in the text of events.
 func diagnoseCreating(now time.Time, p *corev1.Pod, trouble []Trouble) diagnosis {
@@ -177,13 +191,12 @@ func diagnoseCreating(now time.Time, p *corev1.Pod, trouble []Trouble) diagnosis
 		return diagnosis{state: underWay, again: left}
 	}
 	for _, t := range trouble {
-		if t.Reason != "FailedMount" {
+		if t.Reason != "FailedMount" || strings.Contains(t.Message, "failed to sync") {
 			continue
 		}
-		for _, says := range []string{"secret \"", "references non-existent secret key"} {
-			if strings.Contains(t.Message, says) && !strings.Contains(t.Message, "cache") {
-				return diagnosis{state: broken, reason: v1alpha1.ReasonSecretNotFound,
-					message: "a Secret of the target, or a key of it, is missing: " + t.Message + "; create it, or correct credentialsSecretRef or tls"}
+		for _, missing := range missingFiles {
+			if strings.Contains(t.Message, missing.says) {
+				return diagnosis{state: broken, reason: missing.reason, message: fmt.Sprintf(missing.message, t.Message)}
 			}
 		}
 	}

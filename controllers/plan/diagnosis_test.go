@@ -49,6 +49,9 @@ func TestDiagnose(t *testing.T) {
 	none := Trouble{}
 	mount := Trouble{"FailedMount", `MountVolume.SetUp failed for volume "credentials" : secret "nobody" not found`}
 	key := Trouble{"FailedMount", `MountVolume.SetUp failed for volume "credentials" : references non-existent secret key: nokey`}
+	secretOfCache := Trouble{"FailedMount", `MountVolume.SetUp failed for volume "credentials" : secret "cache" not found`}
+	statements := Trouble{"FailedMount", `MountVolume.SetUp failed for volume "statements" : configmap "queries" not found`}
+	statementsKey := Trouble{"FailedMount", `MountVolume.SetUp failed for volume "statements" : configmap references non-existent config key: nokey`}
 	slow := Trouble{"FailedMount", `MountVolume.SetUp failed for volume "credentials" : failed to sync secret cache: timed out waiting for the condition`}
 	quota := Trouble{"FailedCreate", `Error creating: pods "x" is forbidden: exceeded quota: small, requested: pods=1`}
 	security := Trouble{"FailedCreate", `Error creating: pods "x" is forbidden: violates PodSecurity "restricted:latest"`}
@@ -76,6 +79,9 @@ func TestDiagnose(t *testing.T) {
 		{"secret missing, at first", 5 * time.Second, attemptOf(mount, nil, creatingPod), underWay, "", true},
 		{"secret missing", 25 * time.Second, attemptOf(mount, nil, creatingPod), broken, "SecretNotFound", false},
 		{"key missing", 25 * time.Second, attemptOf(key, nil, creatingPod), broken, "SecretNotFound", false},
+		{"secret of the cache missing", 25 * time.Second, attemptOf(secretOfCache, nil, creatingPod), broken, "SecretNotFound", false},
+		{"statements missing", 25 * time.Second, attemptOf(statements, nil, creatingPod), broken, "ConfigMapNotFound", false},
+		{"key of the statements missing", 25 * time.Second, attemptOf(statementsKey, nil, creatingPod), broken, "ConfigMapNotFound", false},
 		{"kubelet slow", 25 * time.Second, attemptOf(slow, nil, creatingPod), underWay, "", true},
 		{"fits nowhere", time.Minute, attemptOf(none, nil, unschedulable()), held, "Unschedulable", true},
 		{"fits nowhere for long", 2 * time.Hour, attemptOf(none, nil, unschedulable()), broken, "Unschedulable", false},

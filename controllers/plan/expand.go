@@ -39,6 +39,9 @@ func Expand(spec *v1alpha1.DBBenchmarkSpec) ([]Run, error) {
 	if err := checkSchedule(spec.Schedule); err != nil {
 		return nil, err
 	}
+	if err := checkStatements(spec.Workload.SQL); err != nil {
+		return nil, err
+	}
 	if err := checkSupported(spec); err != nil {
 		return nil, err
 	}

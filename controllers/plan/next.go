@@ -307,7 +307,7 @@ func (n *next) examine(a Attempt, run Run) verdict {
 	e.ActiveRun = &v1alpha1.ActiveRun{
 		ID: run.ID, Target: run.Target, Parameters: run.Parameters, Iteration: run.Iteration, StartTime: a.Job.CreationTimestamp,
 	}
-	d := diagnose(n.now, a, n.timeout())
+	d := diagnose(n.now, a, RunTimeout(&n.b.Spec))
 	n.lookAgain(d.again)
 	switch d.state {
 	case over:
@@ -325,13 +325,6 @@ func (n *next) lookAgain(after time.Duration) {
 	if after > 0 && (n.After == 0 || after < n.After) {
 		n.After = after
 	}
-}
-
-func (n *next) timeout() time.Duration {
-	if t := n.b.Spec.RunTimeout; t != nil {
-		return t.Duration
-	}
-	return time.Hour
 }
 
 func (n *next) run(id string) *Run {

@@ -47,8 +47,7 @@ func (n *next) clean() bool {
 		return true
 	}
 	e := n.b.Status.Execution
-	perRun := n.b.Spec.Prepare == "" || n.b.Spec.Prepare == v1alpha1.PreparePerRun
-	if e == nil || e.CompletionTime == nil || !perRun {
+	if e == nil || e.CompletionTime == nil || PrepareMode(&n.b.Spec) != v1alpha1.PreparePerRun {
 		return false
 	}
 	return e.Failed == 0 || (e.Failed == 1 && slices.Contains(neverStarted, verdictOf(&n.b.Status).reason))
@@ -56,7 +55,7 @@ func (n *next) clean() bool {
 
 // neverStarted are the reasons of a run whose runner did not get to the server.
 var neverStarted = []string{
-	v1alpha1.ReasonSecretNotFound, v1alpha1.ReasonImagePullFailed, v1alpha1.ReasonPodRejected,
+	v1alpha1.ReasonSecretNotFound, v1alpha1.ReasonConfigMapNotFound, v1alpha1.ReasonImagePullFailed, v1alpha1.ReasonPodRejected,
 	v1alpha1.ReasonQuotaExceeded, v1alpha1.ReasonUnschedulable,
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -109,6 +110,26 @@ func Hash(spec *v1alpha1.DBBenchmarkSpec) string {
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:8])
+}
+
+// PrepareMode is when a spec has its data loaded: as it says, or as its workload is
+// used to.
+func PrepareMode(spec *v1alpha1.DBBenchmarkSpec) v1alpha1.Prepare {
+	switch {
+	case spec.Prepare != "":
+		return spec.Prepare
+	case spec.Workload.OLTP != nil, spec.Workload.LinkBench != nil:
+		return v1alpha1.PreparePerDataset
+	}
+	return v1alpha1.PreparePerRun
+}
+
+// RunTimeout is the time that a run may take.
+func RunTimeout(spec *v1alpha1.DBBenchmarkSpec) time.Duration {
+	if spec.RunTimeout == nil {
+		return time.Hour
+	}
+	return spec.RunTimeout.Duration
 }
 
 // WorkloadName is a workload in a word, such as slap/Write.

@@ -62,10 +62,8 @@ func TestExpandSetsDefaults(t *testing.T) {
 
 func TestNotSupported(t *testing.T) {
 	for path, text := range map[string]string{
-		"spec.workload.linkbench": "workload: {slap: null, linkbench: {}}",
 		"spec.targets":            "targets: [{name: a, host: x, credentialsSecretRef: {name: s}}, {name: b, host: y, credentialsSecretRef: {name: s}}]",
 		"spec.runner.replicas":    "runner: {replicas: 2}\nload: {clients: 2}",
-		"spec.prepare":            "prepare: Never",
 		"spec.load.rate":          "load: {rate: 100}",
 		"spec.load.arrivals":      "load: {arrivals: Uniform}",
 		"spec.load.thinkTime":     "load: {thinkTime: 1s}",
@@ -88,6 +86,20 @@ func TestNotSupported(t *testing.T) {
 	} {
 		if _, err := Expand(parse(t, text)); err != nil {
 			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+func TestStatementsMustBeThere(t *testing.T) {
+	for text, path := range map[string]string{
+		"{key: k}":                          "spec.workload.sql.configMapKeyRef.name",
+		"{name: c, key: k, optional: true}": "spec.workload.sql.configMapKeyRef.optional",
+		"{name: c, key: k}":                 "",
+	} {
+		_, err := Expand(parse(t, "workload: {slap: null, sql: {configMapKeyRef: "+text+"}}"))
+		var fault *SpecError
+		if path == "" && err != nil || path != "" && (!errors.As(err, &fault) || fault.Path != path) {
+			t.Errorf("%s: got %v", text, err)
 		}
 	}
 }

@@ -15,13 +15,8 @@ func checkSupported(spec *v1alpha1.DBBenchmarkSpec) error {
 		used bool
 		now  string
 	}{
-		{"spec.workload.oltp", spec.Workload.OLTP != nil, "use slap"},
-		{"spec.workload.linkbench", spec.Workload.LinkBench != nil, "use slap"},
-		{"spec.workload.payload", spec.Workload.Payload != nil, "use slap"},
-		{"spec.workload.sql", spec.Workload.SQL != nil, "use slap"},
 		{"spec.targets", len(spec.Targets) > 1, "name one target, and make a benchmark for each server"},
 		{"spec.runner.replicas", spec.Runner.Replicas > 1, "set it to 1"},
-		{"spec.prepare", spec.Prepare != "" && spec.Prepare != v1alpha1.PreparePerRun, "leave it out: slap loads its rows for each run"},
 		{"spec.load.rate", load.Rate != nil, "leave it out: each client sends as soon as it can"},
 		{"spec.load.arrivals", load.Arrivals != "", "leave it out"},
 		{"spec.load.thinkTime", load.ThinkTime != nil && load.ThinkTime.Duration > 0, "leave it out"},

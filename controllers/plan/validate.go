@@ -12,6 +12,20 @@ import (
 	"dbbench.dev/operator/api/v1alpha1"
 )
 
+// checkStatements sees that a ConfigMap with statements is one that must be there.
+func checkStatements(sql *v1alpha1.SQL) error {
+	if sql == nil || sql.ConfigMapKeyRef == nil {
+		return nil
+	}
+	switch ref := sql.ConfigMapKeyRef; {
+	case ref.Name == "":
+		return invalid("spec.workload.sql.configMapKeyRef.name", "it is empty; name the ConfigMap")
+	case ref.Optional != nil && *ref.Optional:
+		return invalid("spec.workload.sql.configMapKeyRef.optional", "without its statements there is nothing to run; leave it out")
+	}
+	return nil
+}
+
 // checkThresholds sees that the limits can be read as what their metric is, and that
 // each threshold applies to a point.
 func checkThresholds(thresholds []v1alpha1.Threshold, axes []axis) error {

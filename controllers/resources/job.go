@@ -40,7 +40,7 @@ func RunJob(b *v1alpha1.DBBenchmark, execution string, run plan.Run, image strin
 	if err != nil {
 		return nil, err
 	}
-	return job(b, execution, JobName(b, execution, run.ID), PurposeRun, spec, nil, image, Timeout(b)+deadlineMargin)
+	return job(b, run.Workload, execution, JobName(b, execution, run.ID), PurposeRun, spec, nil, image, plan.RunTimeout(&b.Spec)+deadlineMargin)
 }
 
 // CleanupJob is the Job that drops what a benchmark left in a target.
@@ -51,10 +51,10 @@ func CleanupJob(b *v1alpha1.DBBenchmark, target, image string) (*batchv1.Job, er
 		return nil, err
 	}
 	spec.Timeout, spec.Replicas = contract.Duration(cleanupTimeout), 1
-	return job(b, "cleanup", JobName(b, string(b.UID[:min(8, len(b.UID))]), run.ID), PurposeCleanup, spec, []string{"cleanup"}, image, cleanupTimeout)
+	return job(b, run.Workload, "cleanup", JobName(b, string(b.UID[:min(8, len(b.UID))]), run.ID), PurposeCleanup, spec, []string{"cleanup"}, image, cleanupTimeout)
 }
 
-func job(b *v1alpha1.DBBenchmark, execution, name, purpose string, spec *contract.RunSpec, args []string, image string, deadline time.Duration) (*batchv1.Job, error) {
+func job(b *v1alpha1.DBBenchmark, workload v1alpha1.Workload, execution, name, purpose string, spec *contract.RunSpec, args []string, image string, deadline time.Duration) (*batchv1.Job, error) {
 	text, err := contract.EncodeRunSpec(*spec)
 	if err != nil {
 		return nil, fmt.Errorf("run %s: %w", spec.Run.ID, err)
@@ -83,7 +83,7 @@ func job(b *v1alpha1.DBBenchmark, execution, name, purpose string, spec *contrac
 			BackoffLimit:          new(int32(0)),
 			PodReplacementPolicy:  new(batchv1.Failed),
 			ActiveDeadlineSeconds: new(int64(deadline.Seconds())),
-			Template:              podTemplate(b, target, labels, string(text), args, image),
+			Template:              podTemplate(b, mountsOf(target, workload, purpose), labels, string(text), args, image),
 		},
 	}, nil
 }
@@ -95,7 +95,7 @@ func owner(b *v1alpha1.DBBenchmark) metav1.OwnerReference {
 	}
 }
 
-func podTemplate(b *v1alpha1.DBBenchmark, target v1alpha1.Target, labels map[string]string, runSpec string, args []string, image string) corev1.PodTemplateSpec {
+func podTemplate(b *v1alpha1.DBBenchmark, files []mount, labels map[string]string, runSpec string, args []string, image string) corev1.PodTemplateSpec {
 	t := b.Spec.Runner.Template
 	if t.Image != "" {
 		image = t.Image
@@ -129,9 +129,9 @@ func podTemplate(b *v1alpha1.DBBenchmark, target v1alpha1.Target, labels map[str
 					AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true),
 					Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 				},
-				VolumeMounts: mounts(target),
+				VolumeMounts: volumeMounts(files),
 			}},
-			Volumes: volumes(target),
+			Volumes: volumes(files),
 		},
 	}
 }
@@ -161,32 +161,28 @@ func runnerResources(given *corev1.ResourceRequirements) corev1.ResourceRequirem
 	}
 }
 
-func mounts(t v1alpha1.Target) []corev1.VolumeMount {
-	all := []corev1.VolumeMount{
-		{Name: "run", MountPath: path.Dir(contract.RunSpecPath), ReadOnly: true},
-		{Name: "credentials", MountPath: contract.CredentialsDir, ReadOnly: true},
-	}
-	if hasTLS(t) {
-		all = append(all, corev1.VolumeMount{Name: "tls", MountPath: contract.TLSDir, ReadOnly: true})
-	}
-	return all
+// mount is a volume and where its files appear in the runner.
+type mount struct {
+	name, path string
+	source     corev1.VolumeSource
 }
-
-func hasTLS(t v1alpha1.Target) bool { return t.TLS.CASecretRef != nil || t.TLS.ClientSecretRef != nil }
 
 // secretMode lets the runner's group read.
 const secretMode = 0o440
 
-func volumes(t v1alpha1.Target) []corev1.Volume {
+// mountsOf are the files of a runner: its spec, the target's secrets and, where they are
+// in a ConfigMap, the user's statements. Without the latter no run can start, but data can
+// be dropped.
+func mountsOf(t v1alpha1.Target, w v1alpha1.Workload, purpose string) []mount {
 	ref := t.CredentialsSecretRef
-	all := []corev1.Volume{
-		{Name: "run", VolumeSource: corev1.VolumeSource{DownwardAPI: &corev1.DownwardAPIVolumeSource{
+	all := []mount{
+		{"run", path.Dir(contract.RunSpecPath), corev1.VolumeSource{DownwardAPI: &corev1.DownwardAPIVolumeSource{
 			Items: []corev1.DownwardAPIVolumeFile{{
 				Path:     path.Base(contract.RunSpecPath),
 				FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.annotations['" + AnnotationRunSpec + "']"},
 			}},
 		}}},
-		{Name: "credentials", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
+		{"credentials", contract.CredentialsDir, corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
 			SecretName: ref.Name, DefaultMode: new(int32(secretMode)),
 			Items: []corev1.KeyToPath{
 				{Key: orDefault(ref.UsernameKey, "username"), Path: contract.UsernameFile},
@@ -194,8 +190,35 @@ func volumes(t v1alpha1.Target) []corev1.Volume {
 			},
 		}}},
 	}
-	if hasTLS(t) {
-		all = append(all, corev1.Volume{Name: "tls", VolumeSource: corev1.VolumeSource{Projected: tlsSources(t.TLS)}})
+	if t.TLS.CASecretRef != nil || t.TLS.ClientSecretRef != nil {
+		all = append(all, mount{"tls", contract.TLSDir, corev1.VolumeSource{Projected: tlsSources(t.TLS)}})
+	}
+	if w.SQL != nil && w.SQL.ConfigMapKeyRef != nil {
+		ref := w.SQL.ConfigMapKeyRef
+		source := &corev1.ConfigMapVolumeSource{
+			LocalObjectReference: ref.LocalObjectReference,
+			Items:                []corev1.KeyToPath{{Key: ref.Key, Path: path.Base(contract.StatementsPath)}},
+		}
+		if purpose == PurposeCleanup {
+			source.Optional = new(true)
+		}
+		all = append(all, mount{"statements", path.Dir(contract.StatementsPath), corev1.VolumeSource{ConfigMap: source}})
+	}
+	return all
+}
+
+func volumes(files []mount) []corev1.Volume {
+	var all []corev1.Volume
+	for _, f := range files {
+		all = append(all, corev1.Volume{Name: f.name, VolumeSource: f.source})
+	}
+	return all
+}
+
+func volumeMounts(files []mount) []corev1.VolumeMount {
+	var all []corev1.VolumeMount
+	for _, f := range files {
+		all = append(all, corev1.VolumeMount{Name: f.name, MountPath: f.path, ReadOnly: true})
 	}
 	return all
 }

@@ -88,8 +88,15 @@ runner:
     priorityClassName: high
 `
 
+const statements = `
+targets:
+- {name: mariadb, host: mariadb.db.svc, credentialsSecretRef: {name: mariadb-bench}}
+workload: {sql: {setup: CREATE TABLE t (id INT), configMapKeyRef: {name: queries, key: nightly.sql}}}
+load: {duration: 10s}
+`
+
 func TestRunJob(t *testing.T) {
-	for name, spec := range map[string]string{"plain": plain, "everything": everything} {
+	for name, spec := range map[string]string{"plain": plain, "everything": everything, "statements": statements} {
 		t.Run(name, func(t *testing.T) {
 			b := bench(t, spec)
 			run := plan.Run{ID: "p0001-x-i1", Point: "p0001", Target: b.Spec.Targets[0].Name, Iteration: 1, Workload: b.Spec.Workload, Load: b.Spec.Load}
@@ -112,6 +119,20 @@ func TestCleanupJob(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden(t, "job-cleanup", job)
+}
+
+// TestCleanupWithoutStatements: data can be dropped when the ConfigMap is gone.
+func TestCleanupWithoutStatements(t *testing.T) {
+	job, err := CleanupJob(bench(t, statements), "mariadb", "image")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range job.Spec.Template.Spec.Volumes {
+		if v.ConfigMap != nil && *v.ConfigMap.Optional {
+			return
+		}
+	}
+	t.Error("the clean-up waits for the ConfigMap")
 }
 
 func TestResults(t *testing.T) { golden(t, "results", Results(bench(t, plain), "1a2b3c4d", 0)) }

@@ -12,10 +12,8 @@ import (
 	"dbbench.dev/operator/runner/contract"
 )
 
-const (
-	defaultTimeout   = time.Hour
-	progressInterval = 2 * time.Second
-)
+// progressInterval is the time between two lines of progress in a runner's log.
+const progressInterval = 2 * time.Second
 
 // RunSpec is what the runner is told of a run.
 func RunSpec(b *v1alpha1.DBBenchmark, execution string, run plan.Run) (*contract.RunSpec, error) {
@@ -30,21 +28,15 @@ func RunSpec(b *v1alpha1.DBBenchmark, execution string, run plan.Run) (*contract
 			Execution: execution, Point: run.Point, Iteration: run.Iteration,
 		},
 		Target:           runTarget(b.Namespace, target),
-		Prepare:          contract.PreparePerRun,
-		Cleanup:          contract.Cleanup(b.Spec.Cleanup),
+		Prepare:          contract.Prepare(plan.PrepareMode(&b.Spec)),
+		Cleanup:          runCleanup(&b.Spec),
 		Replicas:         max(b.Spec.Runner.Replicas, 1),
-		Timeout:          contract.Duration(Timeout(b)),
+		Timeout:          contract.Duration(plan.RunTimeout(&b.Spec)),
 		ProgressInterval: contract.Duration(progressInterval),
-	}
-	if b.Spec.Prepare != "" {
-		spec.Prepare = contract.Prepare(b.Spec.Prepare)
-	}
-	if spec.Cleanup == "" {
-		spec.Cleanup = contract.CleanupAlways
 	}
 	// The two halves of a spec that workloads are about have the same JSON on both
 	// sides, so that no field can be forgotten here.
-	if err := convert(run.Workload, &spec.Workload); err != nil {
+	if err := convertWorkload(run.Workload, &spec.Workload); err != nil {
 		return nil, fmt.Errorf("spec.workload: %w", err)
 	}
 	if err := convert(run.Load, &spec.Load); err != nil {
@@ -53,12 +45,32 @@ func RunSpec(b *v1alpha1.DBBenchmark, execution string, run plan.Run) (*contract
 	return spec, nil
 }
 
-// Timeout is the time that a run may take.
-func Timeout(b *v1alpha1.DBBenchmark) time.Duration {
-	if b.Spec.RunTimeout == nil {
-		return defaultTimeout
+// runCleanup is what a run itself does about its data: that of several runs is not one
+// run's to drop.
+func runCleanup(spec *v1alpha1.DBBenchmarkSpec) contract.Cleanup {
+	switch {
+	case plan.PrepareMode(spec) != v1alpha1.PreparePerRun:
+		return contract.CleanupNever
+	case spec.Cleanup == "":
+		return contract.CleanupAlways
 	}
-	return b.Spec.RunTimeout.Duration
+	return contract.Cleanup(spec.Cleanup)
+}
+
+// convertWorkload puts the path of a mounted file in the place of the ConfigMap's key,
+// which is the one field that only one side has.
+func convertWorkload(from v1alpha1.Workload, to *contract.Workload) error {
+	if from.SQL == nil || from.SQL.ConfigMapKeyRef == nil {
+		return convert(from, to)
+	}
+	sql := *from.SQL
+	sql.ConfigMapKeyRef = nil
+	from.SQL = &sql
+	if err := convert(from, to); err != nil {
+		return err
+	}
+	to.SQL.StatementsFile = contract.StatementsPath
+	return nil
 }
 
 func findTarget(b *v1alpha1.DBBenchmark, name string) (v1alpha1.Target, error) {
