@@ -52,6 +52,15 @@ func Sandbox(ctx context.Context, root string, out io.Writer) (*Cluster, error) 
 	return c, nil
 }
 
+// LoadServer builds the sandbox's image of a database server, where it is not there yet,
+// and loads it.
+func (c *Cluster) LoadServer(ctx context.Context, name string) error {
+	if err := c.run(ctx, "hack/sandbox", nil, "go", "run", ".", "server-image", name); err != nil {
+		return fmt.Errorf("image of %s: %w", name, err)
+	}
+	return nil
+}
+
 // Current takes the cluster of kubeconfig, or of kubectl's current context where
 // kubeconfig is empty. The operator's image must be there for it to pull: it is
 // named by image.

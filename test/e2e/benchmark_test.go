@@ -5,8 +5,6 @@ package e2e
 import (
 	"encoding/json"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,16 +21,7 @@ import (
 // TestSeed1 redoes the first seed document at smoke size, from the sample as it stands.
 func TestSeed1(t *testing.T) {
 	const name = "seed1-mysqlslap-insert-smoke"
-	text, err := os.ReadFile(filepath.Join(kube.Root, "config/samples", name+".yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	manifest := strings.ReplaceAll(string(text), "host: mariadb\n", "host: mariadb."+serverNamespace+".svc\n")
-	key := apply(t, name, manifest)
-	b := waitFor(t, key, 5*time.Minute, "complete", cluster.Ended)
-	if !cluster.Complete(b) {
-		t.Fatal(cluster.Progress(b))
-	}
+	b := runSample(t, name)[0]
 	if len(b.Status.Points) != 4 || b.Status.Execution.Progress != "12/12" {
 		t.Fatalf("%d points, %s runs; the sample has 4 and 12", len(b.Status.Points), b.Status.Execution.Progress)
 	}

@@ -57,13 +57,24 @@ func setUp(ctx context.Context) error {
 	if err := kube.Apply(ctx, namespaces); err != nil {
 		return err
 	}
-	if _, err := kube.Kubectl(ctx, "-n", serverNamespace, "apply", "-f", "config/samples/mariadb.yaml"); err != nil {
+	return startServers(ctx)
+}
+
+// startServers starts the databases of the samples, and gives the benchmarks' namespace
+// the Secrets of their users.
+func startServers(ctx context.Context) error {
+	if err := kube.LoadServer(ctx, "mysql"); err != nil {
 		return err
 	}
-	if err := kube.Apply(ctx, secret("mariadb-bench", password), "-n", namespace); err != nil {
-		return err
+	for _, server := range []string{"mariadb", "mysql"} {
+		if _, err := kube.Kubectl(ctx, "-n", serverNamespace, "apply", "-f", "config/samples/"+server+".yaml"); err != nil {
+			return err
+		}
+		if err := kube.Apply(ctx, secret(server+"-bench", password), "-n", namespace); err != nil {
+			return err
+		}
 	}
-	_, err = kube.Kubectl(ctx, "-n", serverNamespace, "rollout", "status", "deployment/mariadb", "--timeout=180s")
+	_, err := kube.Kubectl(ctx, "-n", serverNamespace, "rollout", "status", "deployment/mariadb", "deployment/mysql", "--timeout=180s")
 	return err
 }
 
