@@ -33,6 +33,12 @@ var serverImages = map[string]serverImage{
 	"mysql":         {"dbbench.dev/sandbox/mysql:9", "sid", "mysql-server,mysql-client"},
 }
 
+// alias is the name by which other clusters pull an image of the same server. The
+// samples use it, so that they run as they stand there and here.
+func (i serverImage) alias() string {
+	return "docker.io/library/" + strings.TrimPrefix(i.tag, "dbbench.dev/sandbox/")
+}
+
 // defaultServer is the one that up loads.
 const defaultServer = "mariadb-10.11"
 
@@ -102,15 +108,25 @@ func (s *sandbox) serverImages(ctx context.Context, names []string) error {
 			s.say("built %s for the next sandbox: run server-image again when it is up", image.tag)
 			continue
 		}
-		marker := s.in("run", filepath.Base(tarball)+".loaded")
-		if _, err := os.Stat(marker); err == nil && s.hasImage(ctx, image.tag) {
-			continue
-		}
-		if err := errors.Join(s.loadImages(ctx, []string{tarball}), os.WriteFile(marker, nil, 0o644)); err != nil {
+		if err := s.loadServerTarball(ctx, image, tarball); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func (s *sandbox) loadServerTarball(ctx context.Context, image serverImage, tarball string) error {
+	marker := s.in("run", filepath.Base(tarball)+".loaded")
+	if _, err := os.Stat(marker); err == nil && s.hasImage(ctx, image.alias()) {
+		return nil
+	}
+	if err := s.loadImages(ctx, []string{tarball}); err != nil {
+		return err
+	}
+	if err := s.ctr(ctx, "image", "tag", "--force", image.tag, image.alias()); err != nil {
+		return err
+	}
+	return os.WriteFile(marker, nil, 0o644)
 }
 
 // buildServer makes a server's image in the cache, unless it is there.
