@@ -14,6 +14,7 @@ import (
 	"dbbench.dev/operator/runner/contract"
 	"dbbench.dev/operator/runner/engine"
 	"dbbench.dev/operator/runner/mysql"
+	"dbbench.dev/operator/runner/rendezvous"
 	"dbbench.dev/operator/runner/workload"
 )
 
@@ -75,7 +76,10 @@ type run struct {
 
 	connector   *mysql.Connector
 	workload    workload.Workload
-	load        contract.Load
+	load        contract.Load // of all replicas
+	share       contract.Load // of this one
+	first       int           // client of this replica among all
+	party       rendezvous.Party
 	server      mysql.Server
 	acquired    bool // there may be something of ours to clean up
 	prepared    bool // the workload may have left something
@@ -92,7 +96,7 @@ func (r *run) do(parent context.Context) *contract.Failure {
 	ctx, cancel := context.WithTimeoutCause(parent, r.timeForLoad(), errTimeout)
 	defer cancel()
 
-	failure := r.untilVerified(ctx)
+	failure := r.together(ctx)
 	if !r.acquired {
 		return failure
 	}
@@ -108,11 +112,24 @@ func (r *run) timeForLoad() time.Duration {
 	return timeout - min(grace+closingTime, timeout/4)
 }
 
-// untilVerified is the run up to the end of the load and the look at what it left.
-func (r *run) untilVerified(ctx context.Context) *contract.Failure {
+// together is what the replicas of a run do together. It ends for all of them when it
+// ends for one with a failure.
+func (r *run) together(ctx context.Context) *contract.Failure {
 	if f := r.refuseUnbuilt(); f != nil {
 		return f
 	}
+	ctx, party, err := rendezvous.Join(ctx, r.spec, r.options.Replica)
+	if err != nil {
+		return mysql.FailureOf(err, contract.ClassRunnerError)
+	}
+	r.party = party
+	failure := r.untilVerified(ctx)
+	party.Leave(failure)
+	return failure
+}
+
+// untilVerified is the run up to the end of the load and the look at what it left.
+func (r *run) untilVerified(ctx context.Context) *contract.Failure {
 	steps := []struct {
 		do    func(context.Context) error
 		class contract.Class // of errors that say nothing of their own
@@ -139,8 +156,6 @@ func (r *run) untilVerified(ctx context.Context) *contract.Failure {
 func (r *run) refuseUnbuilt() *contract.Failure {
 	l := r.spec.Load
 	switch {
-	case r.spec.Replicas > 1:
-		return unbuilt("spec.runner.replicas", "set it to 1")
 	case l.Rate > 0:
 		return unbuilt("spec.load.rate", "leave it out: the clients then send as soon as they can")
 	case l.Think > 0:
@@ -156,9 +171,12 @@ func unbuilt(field, hint string) *contract.Failure {
 // endOf says why the context has ended, nil if it has not.
 func endOf(ctx context.Context) *contract.Failure {
 	cause := context.Cause(ctx)
+	var failure *contract.Failure
 	switch {
 	case cause == nil:
 		return nil
+	case errors.As(cause, &failure):
+		return failure // of another replica
 	case errors.Is(cause, errTimeout):
 		return &contract.Failure{Class: contract.ClassDeadlineExceeded, Message: "the run did not end within its time",
 			Hint: "raise spec.runTimeout, or lower what spec.load asks for"}
@@ -172,24 +190,47 @@ func (r *run) configure(context.Context) (err error) {
 		return err
 	}
 	r.load = r.workload.Load(r.spec.Load)
+	if r.share, r.first, err = rendezvous.Divide(r.load, r.options.Replica, r.spec.Replicas); err != nil {
+		return err
+	}
 	r.connector, err = mysql.NewConnector(r.spec.Target)
 	return err
 }
 
-// prepare checks the server and loads the data, on a session of its own.
+// leads says that this replica sees to the data, and to what is reported of the server.
+func (r *run) leads() bool { return r.options.Replica == 0 }
+
+// prepare checks the server and sees to it that the data is there when it returns.
 func (r *run) prepare(ctx context.Context) error {
 	session, err := r.connector.Open(ctx, mysql.SessionOptions{})
 	if err != nil {
 		return mysql.FailureOf(err, contract.ClassTargetUnreachable)
 	}
 	defer session.Close()
-	guard, err := r.preflight(session)
+	if err := r.preflight(session); err != nil {
+		return mysql.FailureOf(err, contract.ClassPreflightFailed)
+	}
+	if r.leads() {
+		return r.lead(ctx, session)
+	}
+	return r.follow(ctx)
+}
+
+// lead loads the data, once all replicas have come.
+func (r *run) lead(ctx context.Context, session *mysql.Session) error {
+	guard, err := r.acquire(session)
 	if err != nil {
 		return mysql.FailureOf(err, contract.ClassPreflightFailed)
+	}
+	if err := r.party.Await(ctx, rendezvous.Arrived); err != nil {
+		return err
 	}
 	r.enter(contract.PhasePrepare)
 	r.prepared = true
 	if err := r.workload.Prepare(r.env(ctx, session, guard)); err != nil {
+		return err
+	}
+	if err := r.party.Await(ctx, rendezvous.Prepared); err != nil {
 		return err
 	}
 	if r.environment.ServerVariables, err = mysql.PerformanceVariables(session); err != nil {
@@ -199,16 +240,44 @@ func (r *run) prepare(ctx context.Context) error {
 	return err
 }
 
-func (r *run) preflight(session *mysql.Session) (*mysql.Guard, error) {
+// follow waits for the data and looks at it.
+func (r *run) follow(ctx context.Context) error {
+	if err := r.party.Await(ctx, rendezvous.Arrived); err != nil {
+		return err
+	}
+	r.enter(contract.PhasePrepare)
+	if err := r.party.Await(ctx, rendezvous.Prepared); err != nil {
+		return err
+	}
+	follower, ok := r.workload.(workload.Follower)
+	if !ok {
+		return nil
+	}
+	session, err := r.connector.Open(ctx, mysql.SessionOptions{Database: r.spec.Target.Database})
+	if err != nil {
+		return err
+	}
+	defer session.Close()
+	return follower.Follow(r.env(ctx, session, nil))
+}
+
+// preflight looks whether the server can carry the load. It reads only.
+func (r *run) preflight(session *mysql.Session) error {
 	var err error
 	if r.server, err = mysql.Inspect(session); err != nil {
-		return nil, err
+		return err
 	}
 	r.environment.ServerVersion, r.environment.ServerFlavor = r.server.Version, r.server.Flavor()
-	need := r.workload.Requirements()
-	if f := r.server.Check(need, int64(r.load.Clients)); f != nil {
-		return nil, f
+	if f := r.server.Check(r.workload.Requirements(), int64(r.load.Clients)); f != nil {
+		return f
 	}
+	return nil
+}
+
+// acquire makes the database the benchmark's, and looks whether the user may do there
+// what the workload does.
+func (r *run) acquire(session *mysql.Session) (*mysql.Guard, error) {
+	need := r.workload.Requirements()
 	guard := r.guard(session)
 	r.acquired = true
 	if err := guard.Acquire(need.Tables); err != nil {
@@ -232,17 +301,19 @@ func (r *run) env(ctx context.Context, session *mysql.Session, guard *mysql.Guar
 // measure drives the load.
 func (r *run) measure(ctx context.Context) error {
 	need := r.workload.Requirements()
-	sessions := int(r.load.Clients) * need.Sessions
+	sessions := int(r.share.Clients) * need.Sessions
 	options := mysql.SessionOptions{
 		Database: r.spec.Target.Database, MultiStatements: need.MultiStatements, Blocking: sessions <= maxThreads,
 	}
 	restore := func() {}
 	if options.Blocking {
-		restore = reserveProcs(int(r.load.Clients))
+		restore = reserveProcs(int(r.share.Clients))
 	}
 	r.usage = readUsage()
 	r.measured = r.options.Engine.Run(ctx, &engine.Job{
-		Workload: r.workload, Load: r.load, Phase: r.enter, Grace: grace, Monitor: &r.monitor,
+		Workload: r.workload, Load: r.share, First: r.first, Total: int(r.load.Clients),
+		Ready: func(ctx context.Context) error { return r.party.Await(ctx, rendezvous.Connected) },
+		Phase: r.enter, Grace: grace, Monitor: &r.monitor,
 		Connect: func(ctx context.Context) (engine.Connection, error) { return r.connector.Open(ctx, options) },
 	})
 	restore()
@@ -251,7 +322,9 @@ func (r *run) measure(ctx context.Context) error {
 	if r.measured.Err != nil {
 		return r.measured.Err
 	}
-	if r.measured.Totals.Events == 0 && ctx.Err() == nil {
+	// Clients of other replicas may have left nothing to do for those here.
+	idle := !r.leads() && r.measured.Attempts == 0
+	if r.measured.Totals.Events == 0 && !idle && ctx.Err() == nil {
 		return &contract.Failure{Class: contract.ClassWorkloadFailed, Message: "not one event succeeded in the measured part",
 			Hint: "give it more time or events: see spec.load"}
 	}
@@ -316,9 +389,12 @@ func (r *run) close(ctx context.Context, failure *contract.Failure) *contract.Fa
 	return failure
 }
 
-// verify looks at what the load left, on a session of its own. It has the time of the
+// verify looks at what the load left when all replicas are done, on a session of its own. It has the time of the
 // run, which may be needed to read large tables.
 func (r *run) verify(ctx context.Context) error {
+	if err := r.party.Await(ctx, rendezvous.Done); err != nil || !r.leads() {
+		return err
+	}
 	r.enter(contract.PhaseVerify)
 	session, err := r.connector.Open(ctx, mysql.SessionOptions{})
 	if err != nil {
@@ -376,7 +452,7 @@ func (r *run) closingFailure(failure *contract.Failure, err error, class contrac
 func (r *run) report(failure *contract.Failure) (contract.Result, error) {
 	m := r.measured
 	result := contract.Result{
-		Outcome: outcome(failure, m.Totals.Events), Failure: failure, Clients: r.spec.Load.Clients,
+		Outcome: outcome(failure, m.Totals.Events), Failure: failure, Clients: r.share.Clients,
 		ElapsedNanos: int64(m.Elapsed), EndUnixNanos: time.Now().UnixNano(), Events: m.Totals.Events, Errors: m.Totals.Errors, ErrorsByNumber: m.Totals.ErrorsByNumber,
 		Attempts: m.Attempts, Retries: m.Retries, Reconnects: m.Statements.Reconnects,
 		Reads: m.Statements.Reads, Writes: m.Statements.Writes, Other: m.Statements.Other,
@@ -411,7 +487,8 @@ func outcome(failure *contract.Failure, events int64) contract.Outcome {
 		return contract.OutcomeSucceeded
 	}
 	switch failure.Class {
-	case contract.ClassInterrupted, contract.ClassDeadlineExceeded, contract.ClassTargetUnreachable:
+	case contract.ClassInterrupted, contract.ClassDeadlineExceeded, contract.ClassTargetUnreachable,
+		contract.ClassReplicaLost, contract.ClassPeerFailed:
 		if events > 0 {
 			return contract.OutcomePartial
 		}

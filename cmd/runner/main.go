@@ -133,13 +133,13 @@ func read(path string, getenv func(string) string) (*contract.RunSpec, int32, er
 	if err != nil {
 		return nil, 0, err
 	}
-	index := getenv("JOB_COMPLETION_INDEX")
+	index := getenv(contract.ReplicaEnv)
 	if index == "" {
 		return spec, 0, nil
 	}
 	replica, err := strconv.ParseInt(index, 10, 32)
 	if err != nil || replica < 0 || int32(replica) >= spec.Replicas {
-		return nil, 0, fmt.Errorf("JOB_COMPLETION_INDEX is %q, must be 0 to %d", index, spec.Replicas-1)
+		return nil, 0, fmt.Errorf("%s is %q, must be 0 to %d", contract.ReplicaEnv, index, spec.Replicas-1)
 	}
 	return spec, int32(replica), nil
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -102,6 +103,11 @@ type outcome struct {
 
 func start(t *testing.T, spec contract.RunSpec, args ...string) *process {
 	t.Helper()
+	return startReplica(t, spec, 0, args...)
+}
+
+func startReplica(t *testing.T, spec contract.RunSpec, index int, args ...string) *process {
+	t.Helper()
 	b, err := contract.EncodeRunSpec(spec)
 	if err != nil {
 		t.Fatal(err)
@@ -117,7 +123,7 @@ func start(t *testing.T, spec contract.RunSpec, args ...string) *process {
 		t.Fatal(err)
 	}
 	p.command = exec.Command(self, append(args, "--spec", path, "--termination-log", p.termination)...)
-	p.command.Env = append(os.Environ(), asRunner+"=1")
+	p.command.Env = append(os.Environ(), asRunner+"=1", contract.ReplicaEnv+"="+strconv.Itoa(index))
 	p.command.Stdout, p.command.Stderr = p.stdout, p.stderr
 	if err := p.command.Start(); err != nil {
 		t.Fatal(err)

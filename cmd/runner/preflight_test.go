@@ -67,7 +67,7 @@ func TestPreflight(t *testing.T) {
 		{name: "more columns than the engine takes", change: func(s *contract.RunSpec) { s.Workload.Slap.CharColumns = 900 },
 			class: contract.ClassPrepareFailed, number: 1118, message: "lower the column counts"},
 		{name: "replicas", change: func(s *contract.RunSpec) { s.Replicas, s.Load.Clients = 2, 2 },
-			class: contract.ClassInvalidRunSpec, message: "spec.runner.replicas"},
+			class: contract.ClassInvalidRunSpec, message: "where they meet"},
 		{name: "rate", change: func(s *contract.RunSpec) { s.Load.Rate = 1 },
 			class: contract.ClassInvalidRunSpec, message: "spec.load.rate"},
 		{name: "thinkTime", change: func(s *contract.RunSpec) { s.Load.Think = 1 },

@@ -35,6 +35,8 @@ var arrows = []struct {
 	{"runner/workload", project + "/runner/contract", true},
 	{"runner/workload", "database/sql", false},
 	{"runner/workload", project + "/runner/engine", false},
+	{"runner/rendezvous", project + "/runner/contract", true},
+	{"runner/rendezvous", project + "/runner/mysql", false},
 	{"cmd/runner", project + "/runner/engine", true},
 	{"cmd/runner", project + "/controllers", false},
 	{"cmd/runner", "k8s.io/client-go/kubernetes", false},

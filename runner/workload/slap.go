@@ -257,6 +257,11 @@ func (s *slap) Prepare(env *Env) error {
 			return fmt.Errorf("load rows: %w", err)
 		}
 	}
+	return s.Follow(env)
+}
+
+// Follow is part of Follower.
+func (s *slap) Follow(env *Env) error {
 	if !s.hasKey() {
 		return nil
 	}

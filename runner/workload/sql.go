@@ -212,15 +212,9 @@ func (s *userSQL) OnError(err error) Action {
 // Prepare runs setup and pre. The tables that they make become the benchmark's; what
 // was left of an earlier setup is dropped before.
 func (s *userSQL) Prepare(env *Env) error {
-	mode, err := readMode(env.Session)
+	mode, err := s.read(env)
 	if err != nil {
 		return err
-	}
-	if s.opts.StatementsFile == "" || s.file != "" {
-		s.err = s.parse(mode)
-	}
-	if s.err != nil {
-		return s.err
 	}
 	data := &Dataset{
 		Workload: "sql", Shape: s.opts.Setup,
@@ -231,6 +225,24 @@ func (s *userSQL) Prepare(env *Env) error {
 		return err
 	}
 	return env.Adoption.Adopt(func() error { return runText(env, "pre", s.opts.Pre, mode) })
+}
+
+// Follow is part of Follower: what the statements say depends on the server's mode.
+func (s *userSQL) Follow(env *Env) error {
+	_, err := s.read(env)
+	return err
+}
+
+// read reads the statements in the server's mode.
+func (s *userSQL) read(env *Env) (sqltext.Mode, error) {
+	mode, err := readMode(env.Session)
+	if err != nil {
+		return mode, err
+	}
+	if s.opts.StatementsFile == "" || s.file != "" {
+		s.err = s.parse(mode)
+	}
+	return mode, s.err
 }
 
 func (s *userSQL) setup(env *Env, mode sqltext.Mode) error {

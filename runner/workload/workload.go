@@ -50,6 +50,14 @@ type Cleaner interface {
 	Cleanup(env *Env) error
 }
 
+// Follower is a Workload whose clients need something that Prepare finds out. Where
+// another replica of the run has prepared, Follow is called instead of it.
+type Follower interface {
+	// Follow finds it out, reading only. Of env it may use the session alone, which has
+	// the benchmark's database selected.
+	Follow(env *Env) error
+}
+
 // Client is one client of a workload. It is used by one goroutine at a time.
 type Client interface {
 	// Open takes the client's sessions, as many as Requirements.Sessions, and prepares
