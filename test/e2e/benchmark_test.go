@@ -138,6 +138,25 @@ func printSpread(t *testing.T, what string, d []time.Duration) {
 		d[0].Round(time.Millisecond), d[len(d)-1].Round(time.Millisecond))
 }
 
+// TestStart prints how long users wait: from kubectl apply to the first statement of the
+// first run.
+func TestStart(t *testing.T) {
+	var waits []time.Duration
+	for i := range 5 {
+		name := "started-" + strconv.Itoa(i)
+		applied := time.Now()
+		key := apply(t, name, benchmark(name, nil))
+		b := waitFor(t, key, time.Minute, "complete", cluster.Ended)
+		for _, r := range readRecords(t, b) {
+			waits = append(waits, time.Duration(r.Start.UnixNanos-applied.UnixNano()))
+		}
+	}
+	if len(waits) != 5 {
+		t.Fatalf("%d records, want 5", len(waits))
+	}
+	printSpread(t, "from kubectl apply to the first statement", waits)
+}
+
 // TestDelete deletes a benchmark in the midst of a run: nothing of it is left, neither
 // in the cluster nor in the database.
 func TestDelete(t *testing.T) {
