@@ -40,6 +40,10 @@ image: build ## Build the image of both programs as bin/operator.tar, without a 
 	cd hack/image && go run . --tag $(IMAGE) --output $(CURDIR)/bin/operator.tar --entrypoint /manager \
 		--file $(CURDIR)/bin/manager=/manager --file $(CURDIR)/bin/runner=/runner
 
+.PHONY: dist
+dist: ## Write dist/install.yaml and the Helm chart's archive for IMAGE.
+	cd hack/install && go run . --image $(IMAGE) --output $(CURDIR)/dist
+
 .PHONY: generate
 generate: ## Generate deep copies and docs/api.md from api/.
 	$(TOOL) controller-gen object paths=./api/...
@@ -47,9 +51,11 @@ generate: ## Generate deep copies and docs/api.md from api/.
 		--config=hack/docs/config.yaml --templates-dir=hack/docs/templates --output-path=docs/api.md
 
 .PHONY: manifests
-manifests: ## Generate the CRD from api/ and the manager's role from controllers/.
+manifests: ## Generate the CRD from api/ and the manager's role from controllers/, for the chart too.
 	$(TOOL) controller-gen crd paths=./api/... output:crd:artifacts:config=config/crd/bases
 	$(TOOL) controller-gen rbac:roleName=dbbench-manager paths=./controllers/... output:rbac:artifacts:config=config/rbac
+	cp config/crd/bases/dbbench.dev_dbbenchmarks.yaml charts/dbbench/files/crd.yaml
+	cp config/rbac/role.yaml charts/dbbench/files/role.yaml
 
 ##@ Check
 
@@ -62,11 +68,13 @@ vet: ## Run go vet, on the code behind build tags too.
 	go vet ./...
 	go vet -tags e2e ./test/e2e/...
 	cd hack/image && go vet ./...
+	cd hack/install && go vet ./...
 
 .PHONY: lint
 lint: $(GOLANGCI_LINT) ## Run golangci-lint; it holds the imports to the layout too.
 	$(GOLANGCI_LINT) run --build-tags e2e ./...
 	cd hack/image && $(GOLANGCI_LINT) run ./...
+	cd hack/install && $(GOLANGCI_LINT) run ./...
 	cd hack/sandbox && $(GOLANGCI_LINT) run .
 
 .PHONY: verify
@@ -81,6 +89,7 @@ deps: ## Install the Debian packages that the tests need.
 test-unit: ## Run the tests that need no cluster: pure code, and the runner against a real MariaDB.
 	go test -timeout 30m $$(go list ./... | grep -vxF "$$(go list $(ENVTEST))")
 	cd hack/image && go test ./...
+	cd hack/install && go test ./...
 	cd hack/sandbox && go test .
 
 .PHONY: test-envtest

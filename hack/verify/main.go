@@ -17,7 +17,7 @@ import (
 )
 
 // generated are the paths that `make generate manifests` writes below.
-var generated = []string{"api", "config", "docs"}
+var generated = []string{"api", "charts", "config", "docs"}
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -94,7 +94,7 @@ func checkFormat(ctx context.Context) error {
 // checkModules leaves out the sandbox's module: to tidy it means to fetch what all of
 // Kubernetes is tested with.
 func checkModules(ctx context.Context) error {
-	for _, dir := range []string{".", "hack/image"} {
+	for _, dir := range []string{".", "hack/image", "hack/install"} {
 		if _, err := command(ctx, dir, "go", "mod", "tidy", "-diff"); err != nil {
 			return fmt.Errorf("run go mod tidy in %s: %w", dir, err)
 		}
