@@ -45,6 +45,8 @@ type Options struct {
 	// Version is the runner's own.
 	Version string
 	Engine  engine.Engine
+	// Node is the name of the node that the runner is on, empty where it is not known.
+	Node string
 }
 
 // Run does the run and writes its record. The result is what the record says; the
@@ -233,9 +235,11 @@ func (r *run) lead(ctx context.Context, session *mysql.Session) error {
 	if err := r.party.Await(ctx, rendezvous.Prepared); err != nil {
 		return err
 	}
-	if r.environment.ServerVariables, err = mysql.PerformanceVariables(session); err != nil {
+	variables, err := mysql.ReadVariables(session)
+	if err != nil {
 		return err
 	}
+	r.environment.ServerVariables, r.environment.ServerVariablesSHA256 = variables.Performance(), variables.SHA256()
 	r.before, err = mysql.ReadStatus(session)
 	return err
 }
@@ -268,8 +272,12 @@ func (r *run) preflight(session *mysql.Session) error {
 		return err
 	}
 	r.environment.ServerVersion, r.environment.ServerFlavor = r.server.Version, r.server.Flavor()
-	if f := r.server.Check(r.workload.Requirements(), int64(r.load.Clients)); f != nil {
+	demand := mysql.Demand{Requirements: r.workload.Requirements(), Clients: int64(r.load.Clients), Replicas: int64(r.spec.Replicas)}
+	if f := r.server.Check(demand); f != nil {
 		return f
+	}
+	if r.leads() {
+		r.warnings = append(r.warnings, r.server.Warnings(demand)...)
 	}
 	return nil
 }
@@ -317,7 +325,7 @@ func (r *run) measure(ctx context.Context) error {
 		Connect: func(ctx context.Context) (engine.Connection, error) { return r.connector.Open(ctx, options) },
 	})
 	restore()
-	r.environment.Runner = readUsage().since(r.usage)
+	r.used(readUsage().since(r.usage))
 	r.warn()
 	if r.measured.Err != nil {
 		return r.measured.Err
@@ -329,6 +337,11 @@ func (r *run) measure(ctx context.Context) error {
 			Hint: "give it more time or events: see spec.load"}
 	}
 	return nil
+}
+
+func (r *run) used(u contract.RunnerUsage) {
+	u.Node = r.options.Node
+	r.environment.Runner = u
 }
 
 // reserveProcs gives each client whose calls block a P of the Go scheduler of its own,
@@ -347,10 +360,14 @@ func (r *run) warn() {
 	if n := r.measured.Totals.Clamped; n > 0 {
 		r.warnings = append(r.warnings, fmt.Sprintf("%d latencies lay outside of 1 µs to 1 h and were recorded as the limit", n))
 	}
-	available := int64(elapsed) * int64(u.GOMAXPROCS)
-	if used := u.CPUUserNanos + u.CPUSystemNanos; available > 0 && used*100/available >= saturated {
-		r.warnings = append(r.warnings, fmt.Sprintf("the runner used %d %% of its %d processors: it may have been the bottleneck",
-			min(used*100/available, 100), u.GOMAXPROCS))
+	processors := float64(u.GOMAXPROCS)
+	if u.CPULimitMilli > 0 {
+		processors = min(processors, float64(u.CPULimitMilli)/1000)
+	}
+	used := float64(u.CPUUserNanos+u.CPUSystemNanos) * 100 / (float64(elapsed) * processors)
+	if elapsed > 0 && used >= saturated {
+		r.warnings = append(r.warnings, fmt.Sprintf("the runner used %.0f %% of its %.3g processors: it may have been the bottleneck",
+			min(used, 100), processors))
 	}
 	if u.ThrottledNanos > 0 {
 		r.warnings = append(r.warnings, fmt.Sprintf("the runner was held back by its CPU limit for %s", time.Duration(u.ThrottledNanos)))
@@ -462,7 +479,7 @@ func (r *run) report(failure *contract.Failure) (contract.Result, error) {
 		result.MeasureStartUnixNanos = m.Start.UnixNano()
 	}
 	if r.environment.Runner.GOMAXPROCS == 0 {
-		r.environment.Runner = readUsage().since(usage{})
+		r.used(readUsage().since(usage{}))
 	}
 	if err := r.enc.Environment(r.environment); err != nil {
 		return result, err

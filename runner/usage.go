@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"os"
 	"runtime"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -16,12 +15,12 @@ import (
 type usage struct {
 	user, system time.Duration
 	maxRSSBytes  int64
-	throttled    int64 // nanoseconds, -1 where the cgroup does not say
+	cgroup       cgroup
 }
 
 func readUsage() usage {
 	var r syscall.Rusage
-	u := usage{throttled: readThrottled()}
+	u := usage{cgroup: readCgroup(os.DirFS("/sys/fs/cgroup"))}
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err == nil {
 		u.user, u.system = time.Duration(r.Utime.Nano()), time.Duration(r.Stime.Nano())
 		u.maxRSSBytes = int64(r.Maxrss) * rssUnit //nolint:unconvert // an int32 on some machines
@@ -38,26 +37,26 @@ func (u usage) since(before usage) contract.RunnerUsage {
 		GOMAXPROCS: int32(runtime.GOMAXPROCS(0)), CPUModel: cpuModel(),
 		CPUUserNanos: int64(u.user - before.user), CPUSystemNanos: int64(u.system - before.system),
 		ThrottledNanos: -1, MaxRSSBytes: u.maxRSSBytes,
+		Cores: int32(runtime.NumCPU()), CPULimitMilli: u.cgroup.cpuMilli, MemoryLimitBytes: u.cgroup.memory,
 	}
-	if u.throttled >= 0 && before.throttled >= 0 {
-		out.ThrottledNanos = u.throttled - before.throttled
+	if u.cgroup.throttled >= 0 && before.cgroup.throttled >= 0 {
+		out.ThrottledNanos = u.cgroup.throttled - before.cgroup.throttled
 	}
 	return out
 }
 
-// readThrottled reads the container's own cgroup, which is the root of its view
-// (cgroup v2).
-func readThrottled() int64 {
-	usec, err := strconv.ParseInt(field("/sys/fs/cgroup/cpu.stat", "throttled_usec"), 10, 64)
-	if err != nil {
-		return -1
+// cpuModel is what Linux calls the processor: the model, or on ARM its implementer and
+// part, which name no model.
+func cpuModel() string {
+	if model := cpuinfo("model name"); model != "" {
+		return model
 	}
-	return usec * int64(time.Microsecond)
+	return strings.TrimSpace(cpuinfo("CPU implementer") + " " + cpuinfo("CPU part"))
 }
 
-func cpuModel() string {
-	_, model, _ := strings.Cut(field("/proc/cpuinfo", "model name"), ":")
-	return strings.TrimSpace(model)
+func cpuinfo(name string) string {
+	_, value, _ := strings.Cut(field("/proc/cpuinfo", name), ":")
+	return strings.TrimSpace(value)
 }
 
 // field is what follows the name at the start of a line of a file, "" where there is

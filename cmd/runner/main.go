@@ -8,7 +8,8 @@
 // The second form drops what the benchmark of the spec has made in the target and
 // writes no record; that there is nothing to drop is success.
 //
-// The replica is the environment variable JOB_COMPLETION_INDEX, 0 where it is not set.
+// The replica is the environment variable JOB_COMPLETION_INDEX, 0 where it is not set;
+// the name of its node, for the record, DBBENCH_NODE_NAME.
 //
 // Exit codes:
 //
@@ -89,7 +90,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, getenv fu
 	}
 
 	result, err := runner.Run(ctx, spec, contract.NewEncoder(stdout), runner.Options{
-		Replica: replica, Version: version(), Engine: engine.Goroutines{},
+		Replica: replica, Version: version(), Engine: engine.Goroutines{}, Node: getenv(contract.NodeNameEnv),
 	})
 	if err != nil {
 		failure := &contract.Failure{Class: contract.ClassRunnerError, Message: "the record could not be written: " + err.Error()}

@@ -123,7 +123,7 @@ func startReplica(t *testing.T, spec contract.RunSpec, index int, args ...string
 		t.Fatal(err)
 	}
 	p.command = exec.Command(self, append(args, "--spec", path, "--termination-log", p.termination)...)
-	p.command.Env = append(os.Environ(), asRunner+"=1", contract.ReplicaEnv+"="+strconv.Itoa(index))
+	p.command.Env = append(os.Environ(), asRunner+"=1", contract.ReplicaEnv+"="+strconv.Itoa(index), contract.NodeNameEnv+"=node-1")
 	p.command.Stdout, p.command.Stderr = p.stdout, p.stderr
 	if err := p.command.Start(); err != nil {
 		t.Fatal(err)

@@ -53,10 +53,30 @@ func TestPreflight(t *testing.T) {
 			class: contract.ClassPreflightFailed, message: "spec.workload.slap.engine"},
 		{name: "max_connections", global: "max_connections=20", change: func(s *contract.RunSpec) { s.Load.Clients = 20 },
 			class: contract.ClassPreflightFailed, message: "load.clients is 20"},
+		{name: "max_connections, some in use", global: "max_connections=20", change: func(s *contract.RunSpec) { s.Load.Clients = 19 },
+			class: contract.ClassPreflightFailed, message: "of which 1 are in use"}, // by this test
+		{name: "two connections each", global: "max_connections=20", change: func(s *contract.RunSpec) {
+			s.Workload, s.Load.Clients, s.Prepare = linkBenchSpec(t, server).Workload, 10, contract.PreparePerRun
+		}, class: contract.ClassPreflightFailed, message: "takes 21 connections"},
+		{name: "prepared statements", global: "max_prepared_stmt_count=39", change: func(s *contract.RunSpec) {
+			s.Workload, s.Load.Clients, s.Prepare = oltpSpec(t, server, contract.OLTPReadWrite).Workload, 2, contract.PreparePerRun
+		}, class: contract.ClassPreflightFailed, message: "takes 40 prepared statements, but the server's max_prepared_stmt_count is 39"},
 		{name: "max_user_connections", limit: true, change: func(s *contract.RunSpec) { s.Load.Clients = 5 },
 			class: contract.ClassPreflightFailed, message: "max_user_connections is 5"},
 		{name: "read-only", global: "read_only=1", change: func(*contract.RunSpec) {},
 			class: contract.ClassPreflightFailed, message: "read-only"},
+		{name: "read-only transactions", global: "tx_read_only=1", change: func(*contract.RunSpec) {},
+			class: contract.ClassPreflightFailed, message: "tx_read_only is ON"},
+		{name: "enforced engine", global: "enforce_storage_engine=MyISAM", change: func(s *contract.RunSpec) { s.Workload.Slap.Engine = "InnoDB" },
+			class: contract.ClassPreflightFailed, message: "enforce_storage_engine"},
+		{name: "more than the memory holds", global: "max_heap_table_size=16384", change: func(s *contract.RunSpec) {
+			s.Workload, s.Prepare = oltpSpec(t, server, contract.OLTPReadWrite).Workload, contract.PreparePerRun
+			s.Workload.OLTP.Engine = "MEMORY"
+		}, class: contract.ClassPreflightFailed, message: "spec.workload.oltp.engine: a table of about 188000 bytes does not fit"},
+		{name: "a large value", global: "max_allowed_packet=1048576", change: func(s *contract.RunSpec) {
+			s.Workload = payloadSpec(t, server, contract.PayloadInsert).Workload
+			s.Workload.Payload.Size = 1 << 20
+		}, class: contract.ClassPreflightFailed, message: "packets of 1048576 bytes, but the server's max_allowed_packet is 1048576"},
 		{name: "primary key demanded", global: "innodb_force_primary_key=1", change: func(*contract.RunSpec) {},
 			class: contract.ClassPreflightFailed, message: "guidPrimary"},
 		{name: "packet", global: "max_allowed_packet=16384", change: func(s *contract.RunSpec) { s.Workload.Slap.CharColumns = 150 },
@@ -99,6 +119,44 @@ func TestPreflight(t *testing.T) {
 			if rows := server.Rows(t, "SHOW DATABASES LIKE 'dbbench'"); len(rows) != 0 {
 				t.Error("a database is left")
 			}
+		})
+	}
+}
+
+// TestPrivilegesForTables: what a workload does beyond reading and writing is tried, too.
+func TestPrivilegesForTables(t *testing.T) {
+	server := mariadb.Start(t)
+	server.Exec(t, "CREATE USER poor@'%' IDENTIFIED BY 'poor'", "CREATE DATABASE shared",
+		"GRANT SELECT, INSERT, UPDATE, DELETE, CREATE, DROP ON shared.* TO poor@'%'")
+	partitioned := linkBenchSpec(t, server).Workload
+	partitioned.LinkBench.Partitions = 2
+	locking := oltpSpec(t, server, contract.OLTPReadWrite).Workload
+	locking.OLTP.Compat, locking.OLTP.Engine, locking.OLTP.CreateSecondary = contract.Sysbench05, "MyISAM", false
+	for _, tt := range []struct {
+		grant    string
+		workload contract.Workload
+		number   uint16
+	}{
+		{"INDEX", oltpSpec(t, server, contract.OLTPReadWrite).Workload, 1142},
+		{"LOCK TABLES", locking, 1044},
+		{"ALTER", partitioned, 1142},
+	} {
+		t.Run(tt.grant, func(t *testing.T) {
+			spec := slapSpec(t, server)
+			for _, path := range []string{spec.Target.UsernameFile, spec.Target.PasswordFile} {
+				if err := os.WriteFile(path, []byte("poor"), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			spec.Workload, spec.Load = tt.workload, contract.Load{Clients: 1, EventsPerClient: 1}
+			spec.Target.Database, spec.Target.AllowExistingDatabase = "shared", true
+			o := runSpec(t, spec)
+			f := mustFail(t, o, contract.ClassPreflightFailed)
+			if f.MySQLError != tt.number || !strings.Contains(f.Hint, "GRANT") || strings.Contains(o.stdout, string(contract.PhasePrepare)) {
+				t.Errorf("got %+v", f)
+			}
+			server.Exec(t, "GRANT "+tt.grant+" ON shared.* TO poor@'%'")
+			mustSucceed(t, spec)
 		})
 	}
 }

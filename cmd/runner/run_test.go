@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -71,6 +72,12 @@ func TestRecordOfARun(t *testing.T) {
 	e := r.Environment
 	if e.ServerFlavor != "MariaDB" || !strings.HasPrefix(e.ServerVersion, "10.") || e.ServerVariables["innodb_flush_log_at_trx_commit"] != "0" {
 		t.Errorf("environment %+v", e)
+	}
+	if len(e.ServerVariables) < 100 || len(e.ServerVariablesSHA256) != 64 {
+		t.Errorf("%d variables, hash %q", len(e.ServerVariables), e.ServerVariablesSHA256)
+	}
+	if u := e.Runner; u.Node != "node-1" || u.CPUModel == "" || int(u.Cores) != runtime.NumCPU() {
+		t.Errorf("the runner's machine: %+v", u)
 	}
 	if d := e.StatusDeltas; d["Com_insert"] != 240 || d["Com_select"] != 200 || d["Com_commit"] != 48 {
 		t.Errorf("status deltas %v", d)

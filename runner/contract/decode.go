@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"maps"
 	"strings"
 )
 
@@ -201,8 +202,8 @@ func refuse(reason Reason, format string, args ...any) *RecordError {
 
 // rank is the place of each kind in a record; kinds of equal rank may alternate.
 var rank = map[Kind]int{
-	KindStart: 1, KindProgress: 2, KindEnvironment: 3, KindOperation: 4, KindHistogram: 4,
-	KindSeries: 5, KindResult: 6, KindEnd: 7,
+	KindStart: 1, KindProgress: 2, KindEnvironment: 3, KindVariables: 4, KindCounters: 5,
+	KindOperation: 6, KindHistogram: 6, KindSeries: 7, KindResult: 8, KindEnd: 9,
 }
 
 // once are the kinds that a record has exactly one line of.
@@ -264,7 +265,11 @@ func (d *recordDecoder) take(kind Kind, body []byte) error {
 	case KindProgress:
 		return decodeBody(body, &Progress{})
 	case KindEnvironment:
-		return decodeBody(body, &d.record.Environment)
+		return d.takeEnvironment(body)
+	case KindVariables:
+		return takeNames(body, &d.record.Environment.ServerVariables)
+	case KindCounters:
+		return takeNames(body, &d.record.Environment.StatusDeltas)
 	case KindOperation:
 		return d.takeOperation(body)
 	case KindHistogram:
@@ -303,6 +308,33 @@ func (d *recordDecoder) takeStart(body []byte) error {
 		if c.got != c.want {
 			return refuse(ReasonWrongRun, "%s is %q, wanted is %q", c.what, c.got, c.want)
 		}
+	}
+	return nil
+}
+
+func (d *recordDecoder) takeEnvironment(body []byte) error {
+	e := &d.record.Environment
+	if err := decodeBody(body, e); err != nil {
+		return err
+	}
+	if e.ServerVariables != nil || e.StatusDeltas != nil {
+		return refuse(ReasonMalformed, "the environment carries variables or counters in its own line")
+	}
+	return nil
+}
+
+// takeNames adds a piece of a map to the others.
+func takeNames[V any](body []byte, all *map[string]V) error {
+	var piece map[string]V
+	if err := decodeStrict(body, &piece); err != nil {
+		return refuse(ReasonMalformed, "%v", err)
+	}
+	if *all == nil {
+		*all = map[string]V{}
+	}
+	maps.Copy(*all, piece)
+	if len(*all) > MaxNames {
+		return refuse(ReasonTooLarge, "more than %d variables or counters", MaxNames)
 	}
 	return nil
 }

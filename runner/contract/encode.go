@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"maps"
+	"slices"
 	"sync"
 	"unicode/utf8"
 )
@@ -31,7 +33,11 @@ const (
 	// MaxTerminationBytes is the longest termination message that Kubernetes keeps.
 	MaxTerminationBytes = 4 << 10
 
+	// MaxNames bounds the variables, and the counters, of a server.
+	MaxNames = 512
+
 	maxIntervalsPerLine = 24
+	maxNamesPerLine     = 20
 	maxTextBytes        = 1 << 10
 	maxListItems        = 64
 	maxListItemBytes    = 256
@@ -69,7 +75,39 @@ func (e *Encoder) Start(s Start) error {
 func (e *Encoder) Progress(p Progress) error { return encodeLine(e, KindProgress, p) }
 
 // Environment reports what the numbers were measured on.
-func (e *Encoder) Environment(v Environment) error { return encodeLine(e, KindEnvironment, v) }
+func (e *Encoder) Environment(v Environment) error {
+	variables, counters := v.ServerVariables, v.StatusDeltas
+	v.ServerVariables, v.StatusDeltas = nil, nil
+	if err := encodeLine(e, KindEnvironment, v); err != nil {
+		return err
+	}
+	for _, piece := range pieces(variables) {
+		for name, value := range piece {
+			piece[name] = shorten(value, maxListItemBytes)
+		}
+		if err := encodeLine(e, KindVariables, piece); err != nil {
+			return err
+		}
+	}
+	for _, piece := range pieces(counters) {
+		if err := encodeLine(e, KindCounters, piece); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pieces cuts a map, in the order of its names, into some that fit into a line each.
+func pieces[V any](m map[string]V) (all []map[string]V) {
+	for names := range slices.Chunk(slices.Sorted(maps.Keys(m)), maxNamesPerLine) {
+		piece := make(map[string]V, len(names))
+		for _, name := range names {
+			piece[name] = m[name]
+		}
+		all = append(all, piece)
+	}
+	return all
+}
 
 // Operation writes an operation and, in parts, its histogram.
 func (e *Encoder) Operation(o Operation) error {

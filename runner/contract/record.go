@@ -18,6 +18,8 @@ const (
 	KindStart       Kind = "start"
 	KindProgress    Kind = "progress"
 	KindEnvironment Kind = "environment"
+	KindVariables   Kind = "variables"
+	KindCounters    Kind = "counters"
 	KindOperation   Kind = "operation"
 	KindHistogram   Kind = "histogram"
 	KindSeries      Kind = "series"
@@ -75,7 +77,8 @@ type Progress struct {
 	P99Nanos             int64 `json:"p99Nanos"`
 }
 
-// Environment is what the numbers were measured on.
+// Environment is what the numbers were measured on. On the wire its maps follow it in
+// pieces, as lines of variables and counters.
 type Environment struct {
 	ServerVersion string `json:"serverVersion"`
 	// ServerFlavor is MariaDB or MySQL.

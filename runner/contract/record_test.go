@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -29,10 +30,23 @@ func testRecord() *Record {
 			Clients: 1, ElapsedNanos: 9, Events: 3, Attempts: 3, ErrorsByNumber: map[uint16]int64{1213: 1},
 			Warnings: []string{"w"}, Checks: map[string]string{"rows": "102"}},
 	}
+	for i := range int64(100) {
+		r.Environment.ServerVariables[fmt.Sprintf("innodb_a_long_name_of_a_variable_%d", i)] = strings.Repeat("x", 200)
+		r.Environment.StatusDeltas[fmt.Sprintf("Innodb_a_long_name_of_a_counter_%d", i)] = i - 50
+	}
 	for i := range int64(50) {
 		r.Series = append(r.Series, Interval{StartNanos: i, WidthNanos: 1, Events: i, P50Nanos: 1, P99Nanos: 2, MaxNanos: 3})
 	}
 	return r
+}
+
+// manyVariables are lines with more variables than any server has.
+func manyVariables() string {
+	var b strings.Builder
+	for i := range MaxNames + 1 {
+		fmt.Fprintf(&b, "{\"kind\":\"variables\",\"body\":{\"v%d\":\"\"}}\n", i)
+	}
+	return b.String()
 }
 
 func encodeRecord(t testing.TB, r *Record) string {
@@ -87,6 +101,7 @@ func TestReadRecordRefuses(t *testing.T) {
 	}
 	replace := func(old, new string) string { return strings.Replace(good, old, new, 1) }
 	seriesLine := strings.Index(good, `{"kind":"series"`)
+	part := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, `{"kind":"histogram"`) })
 
 	tests := []struct {
 		name, log string
@@ -109,8 +124,12 @@ func TestReadRecordRefuses(t *testing.T) {
 		{"a line after the end", good + lines[1], ReasonMalformed},
 		{"another record after the end", good + good, ReasonMalformed},
 		{"series before operations", good[:strings.Index(good, `{"kind":"operation"`)] + good[seriesLine:], ReasonMalformed},
-		{"a histogram part lost", without(5), ReasonMalformed},
-		{"the last histogram part lost", without(7), ReasonMalformed},
+		{"a histogram part lost", without(part), ReasonMalformed},
+		{"the last histogram part lost", without(part + 2), ReasonMalformed},
+		{"variables lost", without(4), ReasonChecksumMismatch},
+		{"variables before the environment", strings.Join(lines[:2], "") + lines[4] + strings.Join(lines[2:], ""), ReasonMalformed},
+		{"variables without end", strings.Join(lines[:4], "") + manyVariables() + strings.Join(lines[4:], ""), ReasonTooLarge},
+		{"variables in the environment", replace(`"serverFlavor"`, `"serverVariables":{"a":"b"},"serverFlavor"`), ReasonMalformed},
 		{"unknown kind", replace(`"kind":"progress"`, `"kind":"gossip"`), ReasonMalformed},
 		{"unknown field", replace(`"percentDone"`, `"percentageDone"`), ReasonMalformed},
 		{"trailing data", replace("}}\n", "}} {}\n"), ReasonMalformed},

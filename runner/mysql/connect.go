@@ -27,6 +27,10 @@ import (
 // connectTimeout bounds one attempt to connect, authentication included.
 const connectTimeout = 10 * time.Second
 
+// maxPacket is the most that a server takes. What this one takes, preflight knows, and
+// the driver need not ask.
+const maxPacket = 1 << 30
+
 // Connector opens connections to one target. It is safe for concurrent use.
 type Connector struct {
 	target contract.Target
@@ -65,6 +69,7 @@ func NewConnector(target contract.Target) (*Connector, error) {
 	config.Params = sessionParams(target.SessionVariables)
 	config.Logger = &driverpkg.NopLogger{} // errors are returned as well
 	config.DialFunc = dial
+	config.MaxAllowedPacket = maxPacket
 	return &Connector{target: target, config: config}, nil
 }
 

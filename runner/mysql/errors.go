@@ -55,7 +55,7 @@ var meanings = map[uint16]meaning{
 	1143: {contract.ClassPreflightFailed, hintPrivileges},
 	1227: {contract.ClassPreflightFailed, hintPrivileges}, // ER_SPECIFIC_ACCESS_DENIED_ERROR
 	1286: {contract.ClassPreflightFailed, "choose a storage engine that SHOW ENGINES lists"},
-	3161: {contract.ClassPreflightFailed, "the server has disabled this storage engine (disabled_engines): choose another one"},
+	3161: {contract.ClassPreflightFailed, "choose another storage engine, or take this one out of the server's disabled_storage_engines"},
 	1193: {contract.ClassPreflightFailed, "the server does not know a variable of spec.targets[].sessionVariables"},
 	1229: {contract.ClassPreflightFailed, "a variable of spec.targets[].sessionVariables is global: set it on the server"},
 	1231: {contract.ClassPreflightFailed, "correct the value in spec.targets[].sessionVariables"},

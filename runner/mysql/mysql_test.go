@@ -93,17 +93,30 @@ func TestCheck(t *testing.T) {
 	for _, tt := range []struct {
 		name, variable, value string
 		need                  workload.Requirements
-		clients               int64
+		clients, replicas     int64
+		connected             int64
 		want                  string // part of the message; "" is no failure
 	}{
 		{name: "all is well", clients: 150},
 		{name: "one client too many", clients: 151, want: "max_connections is 151"},
 		{name: "two sessions each", need: workload.Requirements{Sessions: 2}, clients: 76, want: "takes 153 connections"},
+		{name: "some in use by others", connected: 11, clients: 141, want: "max_connections is 151, of which 10 are in use"},
+		{name: "the run's own are not in use", connected: 4, replicas: 4, clients: 150},
 		{name: "limited account", variable: "max_user_connections", value: "3", clients: 3, want: "max_user_connections is 3"},
 		{name: "read_only", variable: "read_only", value: "ON", want: "read-only"},
 		{name: "read_only of MariaDB 12", variable: "read_only", value: "NO_LOCK", want: "read-only"},
 		{name: "super_read_only", variable: "super_read_only", value: "1", want: "super_read_only"},
 		{name: "innodb_read_only", variable: "innodb_read_only", value: "ON", want: "innodb_read_only"},
+		{name: "transaction_read_only", variable: "transaction_read_only", value: "ON", want: "transaction_read_only is ON"},
+		{name: "disabled engine", variable: "disabled_storage_engines", value: "MyISAM, heap", need: workload.Requirements{Engines: []string{"memory"}, EngineField: "spec.x"},
+			want: `spec.x: the server has disabled the storage engine "memory" (disabled_storage_engines is MyISAM, heap)`},
+		{name: "enforced engine", variable: "enforce_storage_engine", value: "InnoDB", need: workload.Requirements{Engines: []string{"Memory"}}, want: "enforce_storage_engine"},
+		{name: "enforced and wanted", variable: "enforce_storage_engine", value: "InnoDB", need: workload.Requirements{Engines: []string{"innodb"}}},
+		{name: "Galera demands keys", variable: "wsrep_mode", value: "STRICT_REPLICATION,REQUIRED_PRIMARY_KEY", need: workload.Requirements{NoPrimaryKey: true}, want: "wsrep_mode"},
+		{name: "group replication demands keys", variable: "group_replication_group_name", value: "aaaa", need: workload.Requirements{NoPrimaryKey: true}, want: "group_replication"},
+		{name: "fits into memory", variable: "max_heap_table_size", value: "1000", need: workload.Requirements{Engines: []string{"heap"}, TableBytes: 1000}},
+		{name: "does not", variable: "max_heap_table_size", value: "1000", need: workload.Requirements{Engines: []string{"heap"}, TableBytes: 1001}, want: "max_heap_table_size of 1000"},
+		{name: "on a disk", variable: "max_heap_table_size", value: "1000", need: workload.Requirements{Engines: []string{"innodb"}, TableBytes: 1001}},
 		{name: "engine", need: workload.Requirements{Engines: []string{"innodb", "heap"}}},
 		{name: "unknown engine", need: workload.Requirements{Engines: []string{"Falcon"}, EngineField: "spec.x"}, want: `spec.x: the server has no storage engine "Falcon"`},
 		{name: "primary key", variable: "sql_require_primary_key", value: "ON", need: workload.Requirements{NoPrimaryKey: true}, want: "primary keys"},
@@ -118,13 +131,33 @@ func TestCheck(t *testing.T) {
 		if tt.variable != "" {
 			s.Variables[tt.variable] = tt.value
 		}
+		s.Connected = tt.connected
 		tt.need.Sessions = max(tt.need.Sessions, 1)
-		f := s.Check(tt.need, max(tt.clients, 1))
+		f := s.Check(Demand{Requirements: tt.need, Clients: max(tt.clients, 1), Replicas: max(tt.replicas, 1)})
 		switch {
 		case tt.want == "" && f != nil:
 			t.Errorf("%s: %v", tt.name, f)
 		case tt.want != "" && (f == nil || !strings.Contains(f.Message, tt.want) || f.Hint == "" || f.Class != contract.ClassPreflightFailed):
 			t.Errorf("%s: got %+v, want %q", tt.name, f, tt.want)
+		}
+	}
+}
+
+func TestWarnings(t *testing.T) {
+	for _, tt := range []struct {
+		variables map[string]string
+		packet    int
+		want      string // part of the only warning; "" is none
+	}{
+		{map[string]string{"innodb_redo_log_capacity": "1000"}, 100, ""},
+		{map[string]string{"innodb_redo_log_capacity": "1000"}, 101, "redo log of 1000 bytes"},
+		{map[string]string{"innodb_log_file_size": "500", "innodb_log_files_in_group": "2"}, 101, "redo log of 1000 bytes"},
+		{map[string]string{"innodb_log_file_size": "1000"}, 101, "redo log of 1000 bytes"},
+		{nil, 101, ""},
+	} {
+		got := Server{Variables: tt.variables}.Warnings(Demand{Requirements: workload.Requirements{LargestPacket: tt.packet}})
+		if tt.want == "" && len(got) > 0 || tt.want != "" && (len(got) != 1 || !strings.Contains(got[0], tt.want)) {
+			t.Errorf("%v: %q", tt.variables, got)
 		}
 	}
 }

@@ -250,16 +250,7 @@ func (g *Guard) checkEngine(name, engine string) error {
 		Hint:    "choose an engine that SHOW ENGINES lists; NO_ENGINE_SUBSTITUTION in sql_mode has the server say so itself"}
 }
 
-func sameEngine(a, b string) bool {
-	canonical := func(s string) string {
-		s = strings.ToUpper(s)
-		if s == "HEAP" {
-			return "MEMORY"
-		}
-		return s
-	}
-	return canonical(a) == canonical(b)
-}
+func sameEngine(a, b string) bool { return canonicalEngine(a) == canonicalEngine(b) }
 
 // Enter selects the database where it exists and may be used.
 func (g *Guard) Enter() (bool, error) {
@@ -327,27 +318,46 @@ func (g *Guard) Drop(name string) error {
 	return err
 }
 
-// Probe finds out by trying whether the user has the privileges for the given
-// statements; what a list of grants means with roles, the server knows best. Nothing
-// is executed but the making and dropping of an empty table.
+// probes are statements that need a privilege. The first are prepared, which tells as
+// well; the others have to be executed, on an empty table.
+var (
+	preparedProbes = map[string]string{
+		"INSERT": "INSERT INTO %s VALUES (1)", "SELECT": "SELECT id FROM %s",
+		"UPDATE": "UPDATE %s SET id = 1", "DELETE": "DELETE FROM %s",
+	}
+	executedProbes = map[string]string{
+		"ALTER": "ALTER TABLE %s ADD COLUMN more INT", "INDEX": "CREATE INDEX probe ON %s (id)", "LOCK TABLES": "LOCK TABLES %s WRITE",
+	}
+)
+
+// Probe finds out by trying whether the user has the given privileges; what a list of
+// grants means with roles, the server knows best. Nothing is touched but an empty table
+// that is made and dropped.
 func (g *Guard) Probe(privileges []string) error {
 	if err := g.Create(probeTable, "(id INT PRIMARY KEY)", "", ""); err != nil {
 		return err
 	}
-	statements := map[string]string{
-		"INSERT": "INSERT INTO %s VALUES (1)", "SELECT": "SELECT id FROM %s",
-		"UPDATE": "UPDATE %s SET id = 1", "DELETE": "DELETE FROM %s",
-	}
 	for _, p := range privileges {
-		h, err := g.session.Prepare(fmt.Sprintf(statements[p], quoteName(probeTable)))
-		if err != nil {
-			return err
-		}
-		if err := g.session.Deallocate(h); err != nil {
+		if err := g.probe(p); err != nil {
 			return err
 		}
 	}
 	return g.Drop(probeTable)
+}
+
+func (g *Guard) probe(privilege string) error {
+	if text, ok := executedProbes[privilege]; ok {
+		if _, err := g.session.Exec(fmt.Sprintf(text, quoteName(probeTable))); err != nil {
+			return err
+		}
+		_, err := g.session.Exec("UNLOCK TABLES")
+		return err
+	}
+	h, err := g.session.Prepare(fmt.Sprintf(preparedProbes[privilege], quoteName(probeTable)))
+	if err != nil {
+		return err
+	}
+	return g.session.Deallocate(h)
 }
 
 // Release drops all that is the benchmark's: its tables, and then the database where

@@ -17,8 +17,9 @@ type Server struct {
 	Variables map[string]string
 	// Engines are the names of those that can be used, in capitals.
 	Engines map[string]bool
-	// Prepared is the number of prepared statements of all clients.
-	Prepared int64
+	// Prepared and Connected are the numbers of prepared statements and of connections that
+	// the server had when it was asked, the runner's own among them.
+	Prepared, Connected int64
 }
 
 // MariaDB and MySQL are the flavours.
@@ -52,8 +53,10 @@ func (s Server) hasDatabaseComments() bool {
 // limits are the variables that preflight looks at.
 var limits = []string{
 	"version", "max_connections", "max_user_connections", "max_prepared_stmt_count", "max_allowed_packet",
-	"read_only", "super_read_only", "innodb_read_only", "sql_require_primary_key", "innodb_force_primary_key",
-	"pxc_strict_mode",
+	"read_only", "super_read_only", "innodb_read_only", "transaction_read_only", "tx_read_only",
+	"sql_require_primary_key", "innodb_force_primary_key", "pxc_strict_mode", "wsrep_mode", "group_replication_group_name",
+	"disabled_storage_engines", "enforce_storage_engine", "max_heap_table_size", "innodb_redo_log_capacity",
+	"innodb_log_file_size", "innodb_log_files_in_group",
 }
 
 // Inspect asks a server what it is. It reads with SHOW, see Guard.
@@ -74,12 +77,17 @@ func Inspect(s *Session) (Server, error) {
 			server.Engines[strings.ToUpper(r[0])] = true
 		}
 	}
-	prepared, err := s.table("SHOW GLOBAL STATUS LIKE 'Prepared_stmt_count'")
+	counters, err := s.table("SHOW GLOBAL STATUS WHERE Variable_name IN ('Prepared_stmt_count', 'Threads_connected')")
 	if err != nil {
 		return Server{}, err
 	}
-	if len(prepared) == 1 {
-		server.Prepared, _ = strconv.ParseInt(prepared[0][1], 10, 64) // 0 where it is no number
+	for _, r := range counters {
+		n, _ := strconv.ParseInt(r[1], 10, 64) // 0 where it is no number
+		if strings.EqualFold(r[0], "Threads_connected") {
+			server.Connected = n
+		} else {
+			server.Prepared = n
+		}
 	}
 	return server, nil
 }
@@ -101,17 +109,43 @@ func variables(s *Session, names []string) (map[string]string, error) {
 	return out, nil
 }
 
-// Check says why the server cannot carry the load, nil if it can. Clients is their
-// number over all replicas.
-func (s Server) Check(need workload.Requirements, clients int64) *contract.Failure {
-	for _, check := range []func(workload.Requirements, int64) *contract.Failure{
-		s.checkReadOnly, s.checkEngines, s.checkPrimaryKey, s.checkConnections, s.checkStatements, s.checkPacket,
+// Demand is a load and what its workload needs.
+type Demand struct {
+	workload.Requirements
+	// Clients is their number over all replicas.
+	Clients, Replicas int64
+}
+
+// Check says why the server cannot carry the load, nil if it can.
+func (s Server) Check(d Demand) *contract.Failure {
+	for _, check := range []func(Demand) *contract.Failure{
+		s.checkReadOnly, s.checkEngines, s.checkPrimaryKey, s.checkConnections, s.checkStatements, s.checkPacket, s.checkMemory,
 	} {
-		if f := check(need, clients); f != nil {
+		if f := check(d); f != nil {
 			return f
 		}
 	}
 	return nil
+}
+
+// Warnings are what does not keep the load from running, and will show in its numbers.
+func (s Server) Warnings(d Demand) (all []string) {
+	// MySQL's manual has the redo log hold ten times the largest BLOB.
+	const share = 10
+	redo := s.redoBytes()
+	if redo > 0 && int64(d.LargestPacket) > redo/share {
+		all = append(all, fmt.Sprintf("values of up to %d bytes are more than a tenth of the server's redo log of %d bytes:"+
+			" much of the time may be spent in checkpoints", d.LargestPacket, redo))
+	}
+	return all
+}
+
+// redoBytes is the capacity of InnoDB's redo log, 0 where the server does not say.
+func (s Server) redoBytes() int64 {
+	if n := s.number("innodb_redo_log_capacity"); n > 0 { // since MySQL 8.0.30
+		return n
+	}
+	return s.number("innodb_log_file_size") * max(1, s.number("innodb_log_files_in_group"))
 }
 
 func preflight(hint, format string, args ...any) *contract.Failure {
@@ -125,8 +159,8 @@ func (s Server) on(variable string) bool {
 	return !slices.Contains(off, strings.ToUpper(s.Variables[variable]))
 }
 
-func (s Server) checkReadOnly(workload.Requirements, int64) *contract.Failure {
-	for _, v := range []string{"read_only", "super_read_only", "innodb_read_only"} {
+func (s Server) checkReadOnly(Demand) *contract.Failure {
+	for _, v := range []string{"read_only", "super_read_only", "innodb_read_only", "transaction_read_only", "tx_read_only"} {
 		if s.on(v) {
 			// Also where the user may write in spite of it: a replica must not be written to.
 			return preflight(hintReadOnly, "the server is read-only: %s is %s", v, s.Variables[v])
@@ -135,29 +169,64 @@ func (s Server) checkReadOnly(workload.Requirements, int64) *contract.Failure {
 	return nil
 }
 
-func (s Server) checkEngines(need workload.Requirements, _ int64) *contract.Failure {
-	for _, engine := range need.Engines {
-		name := strings.ToUpper(engine)
-		if name == "HEAP" {
-			name = "MEMORY"
-		}
-		if !s.Engines[name] {
-			return preflight("choose one of: "+strings.Join(slices.Sorted(maps.Keys(s.Engines)), ", "),
-				"%s: the server has no storage engine %q", need.EngineField, engine)
+func (s Server) checkEngines(d Demand) *contract.Failure {
+	for _, engine := range d.Engines {
+		name := canonicalEngine(engine)
+		switch enforced := canonicalEngine(s.Variables["enforce_storage_engine"]); {
+		case slices.ContainsFunc(s.disabledEngines(), func(disabled string) bool { return disabled == name }):
+			return preflight("choose one of: "+strings.Join(s.usableEngines(), ", ")+"; or take it out of the server's disabled_storage_engines",
+				"%s: the server has disabled the storage engine %q (disabled_storage_engines is %s)", d.EngineField, engine, s.Variables["disabled_storage_engines"])
+		case !s.Engines[name]:
+			return preflight("choose one of: "+strings.Join(s.usableEngines(), ", "),
+				"%s: the server has no storage engine %q", d.EngineField, engine)
+		case enforced != "" && enforced != name:
+			return preflight("choose "+s.Variables["enforce_storage_engine"]+", or unset the server's enforce_storage_engine",
+				"%s: the server makes all tables with the engine %s (enforce_storage_engine), not %s", d.EngineField, s.Variables["enforce_storage_engine"], engine)
 		}
 	}
 	return nil
 }
 
-func (s Server) checkPrimaryKey(need workload.Requirements, _ int64) *contract.Failure {
-	if !need.NoPrimaryKey {
+// canonicalEngine is the name by which SHOW ENGINES lists an engine, in capitals.
+func canonicalEngine(name string) string {
+	name = strings.ToUpper(strings.TrimSpace(name))
+	if name == "HEAP" {
+		return "MEMORY"
+	}
+	return name
+}
+
+func (s Server) disabledEngines() (names []string) {
+	for name := range strings.SplitSeq(s.Variables["disabled_storage_engines"], ",") {
+		names = append(names, canonicalEngine(name))
+	}
+	return names
+}
+
+func (s Server) usableEngines() []string {
+	disabled := s.disabledEngines()
+	names := slices.Sorted(maps.Keys(s.Engines))
+	return slices.DeleteFunc(names, func(name string) bool { return slices.Contains(disabled, name) })
+}
+
+func (s Server) checkPrimaryKey(d Demand) *contract.Failure {
+	if !d.NoPrimaryKey {
 		return nil
+	}
+	demand := func(v string) *contract.Failure {
+		return preflight("choose options that give the table one, such as workload.slap.guidPrimary, or relax "+v,
+			"the server demands primary keys (%s is %s), and the workload's tables have none", v, s.Variables[v])
 	}
 	for _, v := range []string{"sql_require_primary_key", "innodb_force_primary_key", "pxc_strict_mode"} {
 		if s.on(v) {
-			return preflight("choose options that give the table one, such as workload.slap.guidPrimary, or set "+v+" to OFF",
-				"the server demands primary keys (%s is %s), and the workload's tables have none", v, s.Variables[v])
+			return demand(v)
 		}
+	}
+	if strings.Contains(s.Variables["wsrep_mode"], "REQUIRED_PRIMARY_KEY") { // MariaDB with Galera
+		return demand("wsrep_mode")
+	}
+	if s.Variables["group_replication_group_name"] != "" {
+		return demand("group_replication_group_name")
 	}
 	return nil
 }
@@ -171,35 +240,50 @@ func (s Server) number(variable string) int64 {
 	return n
 }
 
-func (s Server) checkConnections(need workload.Requirements, clients int64) *contract.Failure {
+func (s Server) checkConnections(d Demand) *contract.Failure {
 	const own = 1 // the runner's connection for everything but the load
-	wanted := clients*int64(need.Sessions) + own
-	for _, v := range []string{"max_connections", "max_user_connections"} {
-		if limit := s.number(v); limit > 0 && wanted > limit {
-			return preflight(hintConnections, "load.clients is %d, which takes %d connections, but the server's %s is %d",
-				clients, wanted, v, limit)
-		}
+	wanted := d.Clients*int64(d.Sessions) + own
+	used := max(0, s.Connected-max(1, d.Replicas))
+	if limit := s.number("max_connections"); limit > 0 && wanted+used > limit {
+		return preflight(hintConnections, "load.clients is %d, which takes %d connections, but the server's max_connections is %d, of which %d are in use",
+			d.Clients, wanted, limit, used)
+	}
+	if limit := s.number("max_user_connections"); limit > 0 && wanted > limit {
+		return preflight(hintConnections, "load.clients is %d, which takes %d connections, but the account's max_user_connections is %d",
+			d.Clients, wanted, limit)
 	}
 	return nil
 }
 
-func (s Server) checkStatements(need workload.Requirements, clients int64) *contract.Failure {
-	wanted := clients * int64(need.Statements)
+func (s Server) checkStatements(d Demand) *contract.Failure {
+	wanted := d.Clients * int64(d.Statements)
 	limit, known := s.Variables["max_prepared_stmt_count"]
 	if !known || wanted == 0 || wanted+s.Prepared <= s.number("max_prepared_stmt_count") {
 		return nil
 	}
 	return preflight("raise max_prepared_stmt_count of the server, or lower spec.load.clients",
 		"load.clients is %d, which takes %d prepared statements, but the server's max_prepared_stmt_count is %s, of which %d are in use",
-		clients, wanted, limit, s.Prepared)
+		d.Clients, wanted, limit, s.Prepared)
 }
 
-func (s Server) checkPacket(need workload.Requirements, _ int64) *contract.Failure {
+func (s Server) checkPacket(d Demand) *contract.Failure {
 	const header = 1 << 10 // protocol, and room for what surrounds an argument
 	limit := s.number("max_allowed_packet")
-	if limit == 0 || int64(need.LargestPacket)+header <= limit {
+	if limit == 0 || int64(d.LargestPacket)+header <= limit {
 		return nil
 	}
 	return preflight(hintPacket, "the workload sends packets of %d bytes, but the server's max_allowed_packet is %d",
-		need.LargestPacket, limit)
+		d.LargestPacket, limit)
+}
+
+// checkMemory is of the engine whose tables are in memory. How much room there is on a
+// disk, servers do not say.
+func (s Server) checkMemory(d Demand) *contract.Failure {
+	limit := s.number("max_heap_table_size")
+	inMemory := slices.ContainsFunc(d.Engines, func(name string) bool { return canonicalEngine(name) == "MEMORY" })
+	if !inMemory || limit == 0 || d.TableBytes <= limit {
+		return nil
+	}
+	return preflight("raise max_heap_table_size of the server, choose another engine, or load less",
+		"%s: a table of about %d bytes does not fit into the server's max_heap_table_size of %d", d.EngineField, d.TableBytes, limit)
 }

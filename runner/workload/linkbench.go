@@ -107,11 +107,15 @@ func (w *linkBench) Operations() []string {
 }
 
 func (w *linkBench) Requirements() Requirements {
-	return Requirements{
+	r := Requirements{
 		Tables: []string{linkTable, countTable, nodeTable}, Engines: []string{w.opts.Engine}, EngineField: linkBenchEngineField,
 		Privileges: []string{"INSERT", "SELECT", "UPDATE", "DELETE"}, Sessions: 2, MultiStatements: true,
 		LargestPacket: linkBenchPacket + linkBenchLongestRow,
 	}
+	if w.opts.Partitions > 0 {
+		r.Privileges = append(r.Privileges, "ALTER")
+	}
+	return r
 }
 
 // Load ends the load as the tool does where l has no stop rule.

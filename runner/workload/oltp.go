@@ -230,8 +230,15 @@ func (o *oltp) Requirements() Requirements {
 	if slices.Contains(o.script.privileges, "UPDATE") {
 		r.Privileges = append(r.Privileges, "UPDATE")
 	}
+	if o.shape(1).Index {
+		r.Privileges = append(r.Privileges, "INDEX")
+	}
+	if strings.HasPrefix(o.begin, "LOCK TABLES") {
+		r.Privileges = append(r.Privileges, "LOCK TABLES")
+	}
 	if o.opts.Engine != "" {
 		r.Engines, r.EngineField = []string{o.opts.Engine}, oltpEngineField
+		r.TableBytes = o.opts.TableSize * oltpRowBytes
 	}
 	if o.opts.Script != contract.OLTPBulkInsert { // has a table per client, see Prepare
 		r.Tables = o.tables(int(o.opts.Tables))

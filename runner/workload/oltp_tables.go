@@ -20,6 +20,8 @@ const (
 	oltpPartRows = 20000
 	// oltpMaxRows is myisam-max-rows of 0.5, which it states for all engines.
 	oltpMaxRows = 1000000
+	// oltpRowBytes is what a row takes: id, k, c and pad.
+	oltpRowBytes = 4 + 4 + 120 + 60
 )
 
 // In 0.5 the tables of RandomPoints and RandomRanges hold the same texts in all rows.

@@ -377,14 +377,16 @@ func TestOLTPRequirements(t *testing.T) {
 		change func(*contract.OLTP)
 		want   string // tables, statements, no primary key, privileges
 	}{
-		{contract.OLTPReadWrite, nil, "[sbtest1 sbtest2] 20 false [INSERT SELECT DELETE UPDATE]"},
-		{contract.OLTPReadWrite, func(o *contract.OLTP) { o.SkipTransaction = true }, "[sbtest1 sbtest2] 18 false [INSERT SELECT DELETE UPDATE]"},
-		{contract.OLTPReadOnly, func(o *contract.OLTP) { o.RangeSelects = false }, "[sbtest1 sbtest2] 4 false [INSERT SELECT DELETE]"},
-		{contract.OLTPReadWrite, func(o *contract.OLTP) { o.Compat = contract.Sysbench05 }, "[sbtest1 sbtest2] 0 false [INSERT SELECT DELETE UPDATE]"},
-		{contract.OLTPPointSelect, func(o *contract.OLTP) { o.Secondary = true }, "[sbtest1 sbtest2] 2 true [INSERT SELECT DELETE]"},
-		{contract.OLTPInsert, nil, "[sbtest1 sbtest2] 0 false [INSERT SELECT DELETE]"},
+		{contract.OLTPReadWrite, nil, "[sbtest1 sbtest2] 20 false [INSERT SELECT DELETE UPDATE INDEX]"},
+		{contract.OLTPReadWrite, func(o *contract.OLTP) { o.SkipTransaction = true }, "[sbtest1 sbtest2] 18 false [INSERT SELECT DELETE UPDATE INDEX]"},
+		{contract.OLTPReadOnly, func(o *contract.OLTP) { o.RangeSelects = false }, "[sbtest1 sbtest2] 4 false [INSERT SELECT DELETE INDEX]"},
+		{contract.OLTPReadWrite, func(o *contract.OLTP) { o.Compat = contract.Sysbench05 }, "[sbtest1 sbtest2] 0 false [INSERT SELECT DELETE UPDATE INDEX]"},
+		{contract.OLTPPointSelect, func(o *contract.OLTP) { o.Secondary = true }, "[sbtest1 sbtest2] 2 true [INSERT SELECT DELETE INDEX]"},
+		{contract.OLTPReadWrite, func(o *contract.OLTP) { o.Compat, o.Engine = contract.Sysbench05, "MyISAM" }, "[sbtest1 sbtest2] 0 false [INSERT SELECT DELETE UPDATE INDEX LOCK TABLES]"},
+		{contract.OLTPReadWrite, func(o *contract.OLTP) { o.CreateSecondary = false }, "[sbtest1 sbtest2] 20 false [INSERT SELECT DELETE UPDATE]"},
+		{contract.OLTPInsert, nil, "[sbtest1 sbtest2] 0 false [INSERT SELECT DELETE INDEX]"},
 		{contract.OLTPBulkInsert, nil, "[] 0 false [INSERT SELECT DELETE]"},
-		{contract.OLTPRandomPoints, func(o *contract.OLTP) { o.Tables = 1; o.Compat = contract.Sysbench05 }, "[sbtest] 1 false [INSERT SELECT DELETE]"},
+		{contract.OLTPRandomPoints, func(o *contract.OLTP) { o.Tables = 1; o.Compat = contract.Sysbench05 }, "[sbtest] 1 false [INSERT SELECT DELETE INDEX]"},
 	} {
 		opts := oltpOptions(tt.script)
 		if tt.change != nil {

@@ -71,6 +71,7 @@ func (p *payload) Requirements() Requirements {
 	r := Requirements{
 		Tables: p.tableNames(p.tables), Engines: []string{p.opts.Engine}, EngineField: payloadEngineField,
 		Privileges: p.operation.privileges, Sessions: 1, Statements: 1, LargestPacket: int(p.written.longest),
+		TableBytes: p.opts.Rows / int64(p.tables) * max(p.loaded.shortest, p.written.shortest),
 	}
 	if !p.inserts() {
 		r.LargestPacket = max(r.LargestPacket, payloadPacket, p.literalLength(p.loaded.longest))

@@ -80,9 +80,11 @@ type Requirements struct {
 	EngineField string
 	// NoPrimaryKey says that tables without a primary key are made.
 	NoPrimaryKey bool
-	// Privileges are the statements, beyond CREATE and DROP of tables, that are used:
-	// some of INSERT, SELECT, UPDATE, DELETE.
+	// Privileges are those that are used beyond CREATE and DROP of tables: some of INSERT,
+	// SELECT, UPDATE, DELETE, INDEX, ALTER, LOCK TABLES.
 	Privileges []string
+	// TableBytes is roughly how large the largest table becomes, 0 where it is not known.
+	TableBytes int64
 	// Sessions and Statements are the connections of a client and the statements that
 	// it prepares on them.
 	Sessions   int
