@@ -149,7 +149,7 @@ const indexServers = "servers"
 func neighbours(ctx context.Context, cached client.Reader, b *v1alpha1.DBBenchmark) ([]v1alpha1.DBBenchmark, error) {
 	var all []v1alpha1.DBBenchmark
 	seen := map[client.ObjectKey]bool{client.ObjectKeyFromObject(b): true}
-	for _, key := range resources.ServerKeys(b) {
+	for _, key := range plan.ServerKeys(b) {
 		var list v1alpha1.DBBenchmarkList
 		if err := cached.List(ctx, &list, client.MatchingFields{indexServers: key}); err != nil {
 			return nil, err
@@ -178,7 +178,7 @@ func (s *scope) queue(ctx context.Context) ([]plan.Claim, error) {
 
 // occupants are other benchmarks of which a run may be at work on the servers.
 func (s *scope) occupants(ctx context.Context, reader client.Reader) ([]string, error) {
-	servers, err := labels.NewRequirement(resources.LabelServer, selection.In, resources.ServerKeys(s.bench))
+	servers, err := labels.NewRequirement(resources.LabelServer, selection.In, plan.ServerKeys(s.bench))
 	if err != nil {
 		return nil, err
 	}

@@ -16,7 +16,6 @@ import (
 
 	"dbbench.dev/operator/api/v1alpha1"
 	"dbbench.dev/operator/controllers/plan"
-	"dbbench.dev/operator/controllers/resources"
 )
 
 // Secrets are left out on purpose: the kubelet mounts them into the runner.
@@ -119,7 +118,7 @@ func (s *scope) advance(ctx context.Context) (*plan.Decision, error) {
 	if err != nil || !s.hasWork(decision) {
 		return decision, err
 	}
-	defer s.servers.lock(resources.ServerKeys(s.bench))()
+	defer s.servers.lock(plan.ServerKeys(s.bench))()
 	if err := s.Live.Get(ctx, client.ObjectKeyFromObject(s.bench), s.bench); err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}

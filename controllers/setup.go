@@ -51,7 +51,7 @@ func CacheOptions(namespace string) cache.Options {
 // SetupWithManager has the manager call the reconciler where it may have work.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) error {
 	err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.DBBenchmark{}, indexServers, func(o client.Object) []string {
-		return resources.ServerKeys(o.(*v1alpha1.DBBenchmark))
+		return plan.ServerKeys(o.(*v1alpha1.DBBenchmark))
 	})
 	if err != nil {
 		return err

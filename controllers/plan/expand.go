@@ -1,8 +1,7 @@
 package plan
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -39,15 +38,15 @@ func Expand(spec *v1alpha1.DBBenchmarkSpec) ([]Run, error) {
 	if err := checkSchedule(spec.Schedule); err != nil {
 		return nil, err
 	}
-	if err := checkStatements(spec.Workload.SQL); err != nil {
-		return nil, err
-	}
-	if err := checkSupported(spec); err != nil {
+	if err := cmp.Or(checkTargets(spec.Targets), checkStatements(spec.Workload.SQL), checkPrepare(spec), checkSupported(spec)); err != nil {
 		return nil, err
 	}
 	points, err := expandPoints(tree, axes, spec.Sweep)
 	if err != nil {
 		return nil, err
+	}
+	if PrepareMode(spec) == v1alpha1.PreparePerDataset {
+		findDatasets(points)
 	}
 	if len(points)*len(spec.Targets)*int(spec.Iterations) > MaxRuns {
 		return nil, invalid("spec.iterations", "%d points, %d targets and %d iterations make more than %d runs; take some away",
@@ -58,16 +57,27 @@ func Expand(spec *v1alpha1.DBBenchmarkSpec) ([]Run, error) {
 
 // point is a combination of the axes' values, on any target.
 type point struct {
-	id         string
+	id string
+	// dataset names the data that the point shares with others, where it shares any.
+	dataset    string
 	parameters v1alpha1.Parameters
 	workload   v1alpha1.Workload
 	load       v1alpha1.Load
 }
 
-// order lists the runs of the points. RoundRobin alternates points and targets, so
-// that what drifts in the servers or the node hits all of them alike.
+// order lists the runs of the points: those of one dataset after those of another, so
+// that each is loaded once.
 func order(spec *v1alpha1.DBBenchmarkSpec, points []point) []Run {
 	runs := make([]Run, 0, len(points)*len(spec.Targets)*int(spec.Iterations))
+	for _, group := range groupByDataset(points) {
+		runs = appendRuns(runs, spec, group)
+	}
+	return runs
+}
+
+// appendRuns lists the runs of the points of a dataset. RoundRobin alternates points and
+// targets, so that what drifts in the servers or the node hits all of them alike.
+func appendRuns(runs []Run, spec *v1alpha1.DBBenchmarkSpec, points []point) []Run {
 	if spec.Order == v1alpha1.OrderSequential {
 		for _, p := range points {
 			for _, t := range spec.Targets {
@@ -90,8 +100,9 @@ func order(spec *v1alpha1.DBBenchmarkSpec, points []point) []Run {
 
 func newRun(p point, target string, iteration int32) Run {
 	return Run{
-		ID:         fmt.Sprintf("%s-%s-i%d", p.id, shorten(target, maxTargetInID), iteration),
+		ID:         fmt.Sprintf("%s-%s-i%d", p.id, Shorten(target, maxTargetInID), iteration),
 		Point:      p.id,
+		Dataset:    p.dataset,
 		Target:     target,
 		Parameters: p.parameters,
 		Iteration:  iteration,
@@ -102,16 +113,6 @@ func newRun(p point, target string, iteration int32) Run {
 
 // maxTargetInID leaves room in the 63 characters of a label for point and iteration.
 const maxTargetInID = 40
-
-// shorten cuts a name that is too long and ends it with a digest, so that different
-// names stay different.
-func shorten(name string, limit int) string {
-	if len(name) <= limit {
-		return name
-	}
-	sum := sha256.Sum256([]byte(name))
-	return strings.TrimRight(name[:limit-9], "-") + "-" + hex.EncodeToString(sum[:4])
-}
 
 // expandPoints spans the axes, the last one fastest, and leaves out the excluded
 // points.

@@ -86,6 +86,68 @@ sweep:
 	}
 }
 
+// TestExpandGroupsByDataset: what is measured on the same data is done together, in the
+// order asked for.
+func TestExpandGroupsByDataset(t *testing.T) {
+	for prepare, want := range map[string]string{
+		"":                "p0001-a-i1/d0001 p0003-a-i1/d0001 p0001-a-i2/d0001 p0003-a-i2/d0001 p0002-a-i1/d0002 p0004-a-i1/d0002 p0002-a-i2/d0002 p0004-a-i2/d0002",
+		"prepare: PerRun": "p0001-a-i1/ p0002-a-i1/ p0003-a-i1/ p0004-a-i1/ p0001-a-i2/ p0002-a-i2/ p0003-a-i2/ p0004-a-i2/",
+	} {
+		runs, err := Expand(parse(t, prepare+`
+iterations: 2
+workload: {slap: null, oltp: {}}
+sweep: {axes: [{path: load.clients, values: [1, 2]}, {path: workload.oltp.tables, values: [1, 4]}]}
+`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, r := range runs {
+			got = append(got, r.ID+"/"+r.Dataset)
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s:\ngot  %s\nwant %s", prepare, strings.Join(got, " "), want)
+		}
+	}
+}
+
+// TestShape: fields that do not shape the data do not divide it.
+func TestShape(t *testing.T) {
+	for _, tc := range []struct {
+		workload, path, values string
+		datasets               int
+	}{
+		{"oltp: {}", "workload.oltp.script", "[ReadOnly, ReadWrite, PointSelect]", 1},
+		{"oltp: {}", "workload.oltp.script", "[ReadOnly, BulkInsert]", 2},
+		{"oltp: {compat: sysbench-0.5}", "workload.oltp.script", "[ReadOnly, RandomPoints]", 2},
+		{"oltp: {}", "workload.oltp.engine", "[InnoDB, innodb]", 1},
+		{"oltp: {}", "workload.oltp.tableSize", "[10, 20]", 2},
+		{"oltp: {}", "load.clients", "[10, 20]", 1},
+		{"oltp: {script: BulkInsert}", "load.clients", "[10, 20]", 2},
+		{"oltp: {}", "workload.oltp.pointSelects", "[10, 20]", 1},
+		{"linkbench: {}", "workload.linkbench.maxID", "[1001, 2001]", 2},
+		{"linkbench: {}", "workload.linkbench.loaders", "[1, 2]", 1},
+		{"payload: {}", "workload.payload.commitEvery", "[1, 2]", 1},
+		{"payload: {tablePerClient: true}", "load.clients", "[1, 2]", 2},
+		{"payload: {}", "load.clients", "[1, 2]", 1},
+		{"sql: {statements: [{name: a, sql: SELECT 1}]}", "workload.sql.setup", "[CREATE TABLE a (id INT), CREATE TABLE b (id INT)]", 2},
+		{"sql: {statements: [{name: a, sql: SELECT 1}]}", "workload.sql.order", "[Weighted, Sequential]", 1},
+	} {
+		runs, err := Expand(parse(t, fmt.Sprintf("prepare: PerDataset\niterations: 1\nworkload: {slap: null, %s}\nsweep: {axes: [{path: %s, values: %s}]}", tc.workload, tc.path, tc.values)))
+		if err != nil {
+			t.Errorf("%s: %v", tc.path, err)
+			continue
+		}
+		seen := map[string]bool{}
+		for _, r := range runs {
+			seen[r.Dataset] = true
+		}
+		if len(seen) != tc.datasets {
+			t.Errorf("%s over %s %s: %d datasets, want %d", tc.workload, tc.path, tc.values, len(seen), tc.datasets)
+		}
+	}
+}
+
 func TestExpandRefuses(t *testing.T) {
 	axis := func(path, values string) string {
 		return fmt.Sprintf("sweep: {axes: [{path: %s, values: %s}]}", path, values)
@@ -125,7 +187,8 @@ func TestExpandRefuses(t *testing.T) {
 		{"cron with a zone", "schedule: {cron: 'TZ=0'}", "spec.schedule.cron", "in timeZone"},
 		{"cron interval", "schedule: {cron: '@every 1h'}", "spec.schedule.cron", "five fields"},
 		{"time zone", "schedule: {cron: '@daily', timeZone: Europe/Atlantis}", "spec.schedule.timeZone", "IANA"},
-		{"not built", "targets: [{name: a, host: x, credentialsSecretRef: {name: s}}, {name: b, host: y, credentialsSecretRef: {name: s}}]", "spec.targets", "this version"},
+		{"slap's data for several runs", "prepare: PerDataset", "spec.prepare", "not possible with slap"},
+		{"a schedule that never comes", "schedule: {cron: '0 0 30 2 *'}", "spec.schedule.cron", "never"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			_, err := Expand(parse(t, tc.spec))

@@ -15,6 +15,11 @@ type Run struct {
 	ID string
 	// Point names the combination of the axes' values, the same on every target.
 	Point string
+	// Dataset names the data that the run shares with others; it is empty where each run
+	// loads its own, or none does.
+	Dataset string
+	// Attempt is how often the run was begun before and lost.
+	Attempt int32
 	// Target is the name of the target.
 	Target string
 	// Parameters are the axes' values of the point, by path.

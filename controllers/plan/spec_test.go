@@ -62,7 +62,6 @@ func TestExpandSetsDefaults(t *testing.T) {
 
 func TestNotSupported(t *testing.T) {
 	for path, text := range map[string]string{
-		"spec.targets":            "targets: [{name: a, host: x, credentialsSecretRef: {name: s}}, {name: b, host: y, credentialsSecretRef: {name: s}}]",
 		"spec.runner.replicas":    "runner: {replicas: 2}\nload: {clients: 2}",
 		"spec.load.rate":          "load: {rate: 100}",
 		"spec.load.arrivals":      "load: {arrivals: Uniform}",

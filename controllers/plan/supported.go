@@ -15,7 +15,6 @@ func checkSupported(spec *v1alpha1.DBBenchmarkSpec) error {
 		used bool
 		now  string
 	}{
-		{"spec.targets", len(spec.Targets) > 1, "name one target, and make a benchmark for each server"},
 		{"spec.runner.replicas", spec.Runner.Replicas > 1, "set it to 1"},
 		{"spec.load.rate", load.Rate != nil, "leave it out: each client sends as soon as it can"},
 		{"spec.load.arrivals", load.Arrivals != "", "leave it out"},

@@ -26,6 +26,14 @@ func checkStatements(sql *v1alpha1.SQL) error {
 	return nil
 }
 
+// checkPrepare sees that the workload has data that outlives a run.
+func checkPrepare(spec *v1alpha1.DBBenchmarkSpec) error {
+	if mode := PrepareMode(spec); spec.Workload.Slap != nil && mode != v1alpha1.PreparePerRun {
+		return invalid("spec.prepare", "%s is not possible with slap, which loads its rows for each run; leave it out", mode)
+	}
+	return nil
+}
+
 // checkThresholds sees that the limits can be read as what their metric is, and that
 // each threshold applies to a point.
 func checkThresholds(thresholds []v1alpha1.Threshold, axes []axis) error {
@@ -92,8 +100,12 @@ func checkSchedule(s *v1alpha1.Schedule) error {
 	case strings.HasPrefix(s.Cron, "@every"):
 		return invalid("spec.schedule.cron", "@every has no fixed times; write five fields, such as */30 * * * *")
 	}
-	if _, err := cronFields.Parse(s.Cron); err != nil {
+	times, err := cronFields.Parse(s.Cron)
+	if err != nil {
 		return invalid("spec.schedule.cron", "%v; write five fields, such as 0 3 * * *", err)
+	}
+	if times.Next(time.Unix(0, 0)).IsZero() {
+		return invalid("spec.schedule.cron", "%q never comes, as 30 February; correct day and month", s.Cron)
 	}
 	if _, err := time.LoadLocation(s.TimeZone); err != nil || s.TimeZone == "Local" {
 		return invalid("spec.schedule.timeZone", "%q is not a time zone; write an IANA name, such as Europe/Berlin", s.TimeZone)

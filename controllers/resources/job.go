@@ -45,7 +45,7 @@ func RunJob(b *v1alpha1.DBBenchmark, execution string, run plan.Run, image strin
 
 // CleanupJob is the Job that drops what a benchmark left in a target.
 func CleanupJob(b *v1alpha1.DBBenchmark, target, image string) (*batchv1.Job, error) {
-	run := plan.Run{ID: "cleanup-" + Shorten(target, 30), Target: target, Workload: b.Spec.Workload, Load: b.Spec.Load}
+	run := plan.Run{ID: "cleanup-" + plan.Shorten(target, 30), Target: target, Workload: b.Spec.Workload, Load: b.Spec.Load}
 	spec, err := RunSpec(b, "cleanup", run)
 	if err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ func job(b *v1alpha1.DBBenchmark, workload v1alpha1.Workload, execution, name, p
 	}
 	labels := Labels(b, execution, purpose)
 	labels[LabelRun] = spec.Run.ID
-	labels[LabelServer] = ServerKey(b.Namespace, target)
+	labels[LabelServer] = plan.ServerKey(b.Namespace, target)
 	labels[LabelTarget] = target.Name
 	if spec.Run.Point != "" {
 		labels[LabelPoint] = spec.Run.Point

@@ -3,15 +3,11 @@
 package resources
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
-	"net"
-	"slices"
-	"strconv"
 	"strings"
 
 	"dbbench.dev/operator/api/v1alpha1"
+	"dbbench.dev/operator/controllers/plan"
 )
 
 // The labels of everything that belongs to a benchmark, besides the recommended ones.
@@ -41,11 +37,11 @@ const maxLabel = 63
 func Labels(b *v1alpha1.DBBenchmark, execution, purpose string) map[string]string {
 	return map[string]string{
 		"app.kubernetes.io/name":       "dbbench",
-		"app.kubernetes.io/instance":   Shorten(b.Name, maxLabel),
+		"app.kubernetes.io/instance":   plan.Shorten(b.Name, maxLabel),
 		"app.kubernetes.io/component":  purpose,
 		"app.kubernetes.io/part-of":    "dbbench",
 		"app.kubernetes.io/managed-by": "dbbench-manager",
-		LabelBenchmark:                 Shorten(b.Name, maxLabel),
+		LabelBenchmark:                 plan.Shorten(b.Name, maxLabel),
 		LabelUID:                       string(b.UID),
 		LabelExecution:                 execution,
 		LabelPurpose:                   purpose,
@@ -65,67 +61,5 @@ func ResultsName(b *v1alpha1.DBBenchmark, execution string, shard int) string {
 // join puts a suffix to a benchmark's name, and cuts the whole where it is too long.
 // A dot would make a Job's name unfit for the host names of its pods.
 func join(name, suffix string, limit int) string {
-	return Shorten(strings.ReplaceAll(name, ".", "-")+"-"+suffix, limit)
-}
-
-// Shorten cuts a text that is longer than limit and ends it with a digest of the
-// whole, so that different texts stay different.
-func Shorten(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	return strings.TrimRight(text[:limit-9], "-._") + "-" + digest(text)[:8]
-}
-
-func digest(text string) string {
-	sum := sha256.Sum256([]byte(text))
-	return hex.EncodeToString(sum[:])
-}
-
-// Address is where a target's server is, as a pod of the namespace reaches it.
-func Address(namespace string, t v1alpha1.Target) (host string, port int32) {
-	const standard = 3306
-	if t.ServiceRef != nil {
-		host, port = t.ServiceRef.Name+"."+namespace+".svc", t.ServiceRef.Port
-	} else {
-		host, port = t.Host, t.Port
-	}
-	if port == 0 {
-		port = standard
-	}
-	return host, port
-}
-
-// ServerKeys identify the servers of a benchmark's targets, sorted, each once.
-func ServerKeys(b *v1alpha1.DBBenchmark) []string {
-	var keys []string
-	for _, t := range b.Spec.Targets {
-		keys = append(keys, ServerKey(b.Namespace, t))
-	}
-	slices.Sort(keys)
-	return slices.Compact(keys)
-}
-
-// ServerKey identifies a database server in any spelling of its address, as the value
-// of LabelServer.
-func ServerKey(namespace string, t v1alpha1.Target) string {
-	host, port := Address(namespace, t)
-	return digest(normalise(namespace, host) + ":" + strconv.Itoa(int(port)))[:16]
-}
-
-// normalise gives the names of a Service one spelling: name.namespace.svc. Other names
-// of one or two parts get the same form, which is wrong as a name but right as a key.
-func normalise(namespace, host string) string {
-	host = strings.TrimSuffix(strings.ToLower(host), ".")
-	if ip := net.ParseIP(host); ip != nil {
-		return ip.String()
-	}
-	host = strings.TrimSuffix(host, ".cluster.local")
-	switch parts := strings.Split(host, "."); {
-	case len(parts) == 1:
-		return host + "." + namespace + ".svc"
-	case len(parts) == 2:
-		return host + ".svc"
-	}
-	return host
+	return plan.Shorten(strings.ReplaceAll(name, ".", "-")+"-"+suffix, limit)
 }

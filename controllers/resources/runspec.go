@@ -83,7 +83,7 @@ func findTarget(b *v1alpha1.DBBenchmark, name string) (v1alpha1.Target, error) {
 }
 
 func runTarget(namespace string, t v1alpha1.Target) contract.Target {
-	host, port := Address(namespace, t)
+	host, port := plan.Address(namespace, t)
 	target := contract.Target{
 		Name: t.Name, Host: host, Port: port,
 		Database: t.Database, AllowExistingDatabase: t.AllowExistingDatabase,
