@@ -53,8 +53,8 @@ func (s *scope) act(ctx context.Context, d *plan.Decision) error {
 			return err
 		}
 	}
-	for _, target := range d.CleanUp {
-		if err := s.cleanUp(ctx, target); err != nil {
+	for _, c := range d.CleanUp {
+		if err := s.cleanUp(ctx, c); err != nil {
 			return err
 		}
 	}
@@ -91,7 +91,7 @@ func (s *scope) collect(ctx context.Context, a plan.Attempt) error {
 			}
 			reports = append(reports, report)
 		}
-		return s.store(ctx, plan.Judge(s.Now(), run, a, reports))
+		return s.store(ctx, plan.Repeated(&s.bench.Spec, a.Number, plan.Judge(s.Now(), run, a, reports)))
 	}
 	return nil
 }
@@ -194,18 +194,21 @@ func (s *scope) adopt(ctx context.Context, job *batchv1.Job) error {
 	return fmt.Errorf("a Job named %s is there that is not this benchmark's, or is being deleted", job.Name)
 }
 
-// cleanUp has a target's data dropped. Where no Job can be made any more, as in a
-// namespace that is being deleted, there is nothing left to do.
-func (s *scope) cleanUp(ctx context.Context, target string) error {
-	job, err := resources.CleanupJob(s.bench, target, s.Image)
+// cleanUp has data dropped. Where no Job can be made any more, as in a namespace that is
+// being deleted, there is nothing left to do for a benchmark that is deleted.
+func (s *scope) cleanUp(ctx context.Context, c plan.Cleanup) error {
+	job, err := resources.CleanupJob(s.bench, c, s.Image)
 	if err == nil {
 		err = s.Client.Create(ctx, job)
 	}
 	switch {
 	case err == nil || apierrors.IsAlreadyExists(err):
 		return nil
+	case c.Execution != plan.FinalExecution:
+		s.cannotCreate = err
+		return fmt.Errorf("drop data in %s: %w", c.Target, err)
 	case apierrors.IsForbidden(err), apierrors.IsInvalid(err), !isAPIError(err):
-		return s.release(ctx, fmt.Sprintf("%s: %v", target, err))
+		return s.release(ctx, fmt.Sprintf("%s: %v", c.Target, err))
 	}
 	return err
 }

@@ -14,17 +14,33 @@ func (s *scope) announce(before, after *v1alpha1.DBBenchmark) {
 	then, now := before.Status.Execution, after.Status.Execution
 	started := now != nil && (then == nil || then.ID != now.ID)
 	if then != nil && then.CompletionTime == nil && (started || now == nil) {
-		s.tell("Cancelled", "Cancel", "the execution %s ended after %s runs: the spec changed", then.ID, then.Progress)
+		s.tell("Cancelled", "Cancel", "the execution %s ended after %s runs: %s", then.ID, then.Progress, cancelledBy(now))
 	}
 	if started {
 		s.tell("ExecutionStarted", "Start", "the execution %s of %d runs is queued", now.ID, now.Total)
 	}
+	s.announceSkipped(before.Status.Schedule, after.Status.Schedule)
 	ready := meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionReady)
 	switch {
 	case ready != nil && changed(before, ready):
 		s.announceReady(ready, meta.IsStatusConditionTrue(after.Status.Conditions, v1alpha1.ConditionFailed))
 	case now != nil && then != nil && now.ID == then.ID && now.Failed > then.Failed:
 		s.warn("RunFailed", "Run", "%d of %d runs have failed", now.Failed, now.Total)
+	}
+}
+
+// cancelledBy is why an execution ended before its time.
+func cancelledBy(now *v1alpha1.Execution) string {
+	if now != nil && now.Trigger == v1alpha1.TriggerRequest {
+		return "another was requested"
+	}
+	return "the spec changed"
+}
+
+// announceSkipped tells of scheduled times that have passed without an execution.
+func (s *scope) announceSkipped(then, now *v1alpha1.ScheduleStatus) {
+	if now != nil && now.Skipped > 0 && (then == nil || !then.LastTime.Equal(now.LastTime)) {
+		s.warn("ScheduleSkipped", "Schedule", "%d scheduled times were skipped, the latest because %s", now.Skipped, now.SkippedBecause)
 	}
 }
 

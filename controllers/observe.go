@@ -3,6 +3,7 @@ package controllers
 import (
 	"context"
 	"slices"
+	"strconv"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -36,7 +37,8 @@ func (s *scope) observe(ctx context.Context, live bool) (plan.Observed, error) {
 	if err != nil {
 		return o, err
 	}
-	o.Maps, o.Results = known.maps, known.byRun()
+	o.Maps = known.maps
+	o.Results, o.Losses = known.byRun()
 	if o.Queue, err = s.queue(ctx); err != nil {
 		return o, err
 	}
@@ -62,18 +64,16 @@ func (s *scope) observeAttempts(ctx context.Context, reader client.Reader, o *pl
 	if err != nil {
 		return err
 	}
-	o.Cleanups = map[string]plan.Attempt{}
 	for _, a := range attempts(jobs, pods.Items) {
 		if plan.WantsTrouble(s.Now(), a.Attempt) {
 			if a.Trouble, err = s.trouble(ctx, a.Attempt); err != nil {
 				return err
 			}
 		}
-		switch {
-		case a.purpose != resources.PurposeCleanup:
+		if a.purpose == resources.PurposeCleanup {
+			o.Cleanups = append(o.Cleanups, a.Attempt)
+		} else {
 			o.Attempts = append(o.Attempts, a.Attempt)
-		case a.Job != nil:
-			o.Cleanups[a.Job.Labels[resources.LabelTarget]] = a.Attempt
 		}
 	}
 	return nil
@@ -85,6 +85,22 @@ type attempt struct {
 	purpose, owner string
 }
 
+// attemptOf reads what the labels of a Job, and of its pods, say of it. Who forges them
+// can only harm what is his own.
+func attemptOf(labels map[string]string) plan.Attempt {
+	number, err := strconv.ParseInt(labels[resources.LabelAttempt], 10, 32)
+	if err != nil {
+		number = 0
+	}
+	a := plan.Attempt{Execution: labels[resources.LabelExecution], Number: int32(number)}
+	if labels[resources.LabelPurpose] == resources.PurposeCleanup {
+		a.Target, a.Dataset = labels[resources.LabelTarget], labels[resources.LabelDataset]
+	} else {
+		a.Run = labels[resources.LabelRun]
+	}
+	return a
+}
+
 // attempts puts pods to their Jobs. A pod whose Job is gone makes an attempt of its own.
 func attempts(jobs []batchv1.Job, pods []corev1.Pod) []attempt {
 	var all []attempt
@@ -93,7 +109,7 @@ func attempts(jobs []batchv1.Job, pods []corev1.Pod) []attempt {
 		index[key] = len(all)
 		l := o.GetLabels()
 		all = append(all, attempt{
-			Attempt: plan.Attempt{Execution: l[resources.LabelExecution], Run: l[resources.LabelRun]},
+			Attempt: attemptOf(l),
 			purpose: l[resources.LabelPurpose], owner: o.GetNamespace() + "/" + l[resources.LabelBenchmark],
 		})
 		return index[key]
@@ -207,13 +223,18 @@ func (s *scope) occupants(ctx context.Context, reader client.Reader) ([]string, 
 	return slices.Compact(busy), nil
 }
 
-// byRun are the results of the current execution by run.
-func (k *knownResults) byRun() map[string]results.Envelope {
-	all := map[string]results.Envelope{}
+// byRun are the results of the current execution by run, and how often runs were lost
+// that are to be repeated.
+func (k *knownResults) byRun() (all map[string]results.Envelope, losses map[string]int32) {
+	all, losses = map[string]results.Envelope{}, map[string]int32{}
 	for _, s := range k.shards {
 		for _, e := range s.envelopes {
+			if e.Lost > 0 {
+				losses[e.Run] = max(losses[e.Run], e.Lost)
+				continue
+			}
 			all[e.Run] = e
 		}
 	}
-	return all
+	return all, losses
 }

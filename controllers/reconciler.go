@@ -64,8 +64,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	s := &scope{Reconciler: r, bench: b}
-	if idle, err := s.idle(ctx); idle || err != nil {
-		return ctrl.Result{}, err
+	if idle, again, err := s.idle(ctx); idle || err != nil {
+		return ctrl.Result{RequeueAfter: again}, err
 	}
 	decision, err := s.advance(ctx)
 	// The status is written after a failed step too: what was done before it is done.
@@ -95,19 +95,18 @@ type scope struct {
 }
 
 // idle reports whether there is nothing to look for: the execution of this very spec
-// is over and has left no Job behind. It costs no request.
-func (s *scope) idle(ctx context.Context) (bool, error) {
-	b := s.bench
-	e := b.Status.Execution
-	if !b.DeletionTimestamp.IsZero() || e == nil || e.CompletionTime == nil || b.Status.ObservedGeneration != b.Generation {
-		return false, nil
+// is over and has left no Job behind. It costs no request. again is when the schedule
+// asks for the next look; 0 is never.
+func (s *scope) idle(ctx context.Context) (idle bool, again time.Duration, err error) {
+	if idle, again = plan.Idle(s.Now(), s.bench); !idle {
+		return false, 0, nil
 	}
 	jobs, err := s.jobs(ctx, s.Client)
 	if err != nil || len(jobs) > 0 {
-		return false, err
+		return false, 0, err
 	}
-	s.forget(client.ObjectKeyFromObject(b))
-	return true, nil
+	s.forget(client.ObjectKeyFromObject(s.bench))
+	return true, again, nil
 }
 
 // advance decides by the cache, and acts only on what the API itself confirms: a stale

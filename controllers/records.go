@@ -149,7 +149,10 @@ func (s *scope) store(ctx context.Context, e results.Envelope) error {
 			return fmt.Errorf("result of %s: %w", e.Run, err)
 		}
 	}
-	key := results.Key(e.Run)
+	if e.Lost > 0 {
+		s.warn("RunRepeated", "Run", "the run %s was lost and is repeated (%d of %d): %s", e.Run, e.Lost, s.bench.Spec.Retries, e.Failure.Message)
+	}
+	key := e.Key()
 	known := s.results.get(s.bench, plan.ExecutionID(s.bench))
 	if known == nil {
 		return fmt.Errorf("result of %s: the earlier results are not known", e.Run)

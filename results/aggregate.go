@@ -31,6 +31,7 @@ type pointKey struct{ point, target string }
 // Summarise aggregates runs into points, in the order of their ids, then of targets.
 // maxSpreadPercent is the spread of throughput above which a point is called unstable.
 func Summarise(runs []Envelope, targets []string, maxSpreadPercent int32) Summary {
+	runs = slices.DeleteFunc(slices.Clone(runs), func(e Envelope) bool { return e.Lost > 0 })
 	groups := map[pointKey][]Envelope{}
 	for _, r := range runs {
 		k := pointKey{r.Point, r.Target}

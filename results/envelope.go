@@ -29,6 +29,9 @@ type Envelope struct {
 	Finished time.Time `json:"finished"`
 	// Failure is absent where the run succeeded.
 	Failure *Failure `json:"failure,omitempty"`
+	// Lost is set where the run was lost with its infrastructure and repeated: the
+	// envelope is then no result but the note of the loss, counted from 1.
+	Lost int32 `json:"lost,omitempty"`
 	// Records are those of the runner pods, by replica. A failed run may have some.
 	Records []contract.Record `json:"records,omitempty"`
 }
@@ -42,8 +45,14 @@ type Failure struct {
 
 const keySuffix = ".json"
 
-// Key is the key of a run in a results ConfigMap.
-func Key(run string) string { return run + keySuffix }
+// Key is the key of an envelope in a results ConfigMap: that of its run, and of a loss
+// one of its own.
+func (e Envelope) Key() string {
+	if e.Lost > 0 {
+		return fmt.Sprintf("%s.lost-%d%s", e.Run, e.Lost, keySuffix)
+	}
+	return e.Run + keySuffix
+}
 
 // Encode writes an envelope as the value of a ConfigMap's key.
 func (e Envelope) Encode() (string, error) {
@@ -56,15 +65,14 @@ func (e Envelope) Encode() (string, error) {
 // one of another version or run is refused.
 func Decode(key, text string) (Envelope, error) {
 	var e Envelope
-	run, ok := strings.CutSuffix(key, keySuffix)
-	if !ok {
+	if !strings.HasSuffix(key, keySuffix) {
 		return e, fmt.Errorf("key %q does not end with %s", key, keySuffix)
 	}
 	if err := json.Unmarshal([]byte(text), &e); err != nil {
-		return e, fmt.Errorf("result of %s: %w", run, err)
+		return e, fmt.Errorf("key %q: %w", key, err)
 	}
-	if e.Version != EnvelopeVersion || e.Run != run {
-		return e, fmt.Errorf("result of %s: version %q of run %q; it is %q that is read", run, e.Version, e.Run, EnvelopeVersion)
+	if e.Version != EnvelopeVersion || e.Key() != key {
+		return e, fmt.Errorf("key %q: version %q of run %q; it is %q that is read", key, e.Version, e.Run, EnvelopeVersion)
 	}
 	return e, nil
 }

@@ -160,6 +160,26 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+// TestLoss: the note of a loss has a key of its own and is no result.
+func TestLoss(t *testing.T) {
+	lost := envelope(t, "p0001", 1, time.Second, 1)
+	lost.Lost, lost.Failure = 2, &Failure{Reason: "RunnerLost", Message: "evicted"}
+	if want := lost.Run + ".lost-2.json"; lost.Key() != want {
+		t.Errorf("key %s, want %s", lost.Key(), want)
+	}
+	text, err := lost.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Decode(lost.Run+".json", text); err == nil {
+		t.Error("it is taken for a result")
+	}
+	s := Summarise([]Envelope{lost, envelope(t, "p0001", 1, time.Second, 1)}, []string{lost.Target}, 10)
+	if len(s.Points) != 1 || s.Points[0].Failed != 0 || s.Points[0].Iterations != 1 {
+		t.Errorf("points: %+v", s.Points)
+	}
+}
+
 func TestEnvelope(t *testing.T) {
 	e := envelope(t, "p0001", 1, time.Second, 1)
 	e.Finished = time.Unix(1, 0).UTC()
@@ -167,7 +187,7 @@ func TestEnvelope(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	back, err := Decode(Key(e.Run), text)
+	back, err := Decode(e.Key(), text)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,6 +39,34 @@ type DBBenchmarkStatus struct {
 	// +optional
 	// +listType=atomic
 	ResultsConfigMaps []string `json:"resultsConfigMaps,omitempty"`
+	// schedule is how the schedule of the spec stands.
+	// +optional
+	Schedule *ScheduleStatus `json:"schedule,omitempty"`
+	// lastRunRequest is the value of the annotation dbbench.dev/run-requested-at that
+	// was seen to last. Another value starts an execution.
+	// +optional
+	LastRunRequest string `json:"lastRunRequest,omitempty"`
+}
+
+// AnnotationRunRequestedAt asks for an execution whenever its value changes, such as to
+// the time of the request.
+const AnnotationRunRequestedAt = "dbbench.dev/run-requested-at"
+
+// ScheduleStatus is how a schedule stands.
+type ScheduleStatus struct {
+	// nextTime is when the next execution is to start.
+	// +optional
+	NextTime *metav1.Time `json:"nextTime,omitempty"`
+	// lastTime is the latest of the scheduled times that have passed.
+	// +optional
+	LastTime *metav1.Time `json:"lastTime,omitempty"`
+	// skipped is the number of scheduled times without an execution since the last one
+	// with one.
+	// +optional
+	Skipped int32 `json:"skipped,omitempty"`
+	// skippedBecause says why the latest of them was skipped.
+	// +optional
+	SkippedBecause string `json:"skippedBecause,omitempty"`
 }
 
 // Trigger is what started an execution.
@@ -92,15 +120,21 @@ type ActiveRun struct {
 	Parameters Parameters `json:"parameters,omitempty"`
 	// iteration, from 1.
 	Iteration int32 `json:"iteration"`
+	// attempt is how often it was begun before and lost.
+	// +optional
+	Attempt int32 `json:"attempt,omitempty"`
 	// startTime is when its Job was created.
 	StartTime metav1.Time `json:"startTime"`
+	// phase is the part of its work that the runner is in, such as Prepare or Measure.
+	// +optional
+	Phase string `json:"phase,omitempty"`
 	// percentDone, 0 to 100, where it is known.
 	// +optional
 	PercentDone *int32 `json:"percentDone,omitempty"`
-	// eventsPerSecond in the latest interval.
+	// eventsPerSecond in the latest interval, over all pods.
 	// +optional
 	EventsPerSecond string `json:"eventsPerSecond,omitempty"`
-	// p99Micros of the latest interval, in microseconds.
+	// p99Micros of the latest interval, in microseconds; of several pods the longest.
 	// +optional
 	P99Micros int64 `json:"p99Micros,omitempty"`
 }
@@ -143,6 +177,14 @@ type PointResult struct {
 	// latencyMicros is the latency of all events of all iterations, in microseconds.
 	// +optional
 	LatencyMicros *Latency `json:"latencyMicros,omitempty"`
+	// contentIdentical says whether every run of the point, on all targets, left tables of
+	// the same content. It is set where the workload reports a checksum.
+	// +optional
+	ContentIdentical *bool `json:"contentIdentical,omitempty"`
+	// startSkewMicros is the longest time, in microseconds, between the starts of the pods
+	// of a run, by their own clocks.
+	// +optional
+	StartSkewMicros int64 `json:"startSkewMicros,omitempty"`
 	// verdict of the thresholds that apply to this point: Passed or Failed.
 	// +optional
 	Verdict string `json:"verdict,omitempty"`

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -62,6 +63,16 @@ func Failed(now time.Time, run Run, reason, message string) results.Envelope {
 	return newResult(now, run, &results.Failure{Reason: reason, Message: shortened(message)})
 }
 
+// Repeated is what is kept of a result: the result itself or, where it tells of a loss of
+// infrastructure and spec.retries allows it, a note that the run was lost and is to be
+// repeated. losses is how often that was so before.
+func Repeated(spec *v1alpha1.DBBenchmarkSpec, losses int32, e results.Envelope) results.Envelope {
+	if e.Failure != nil && e.Failure.Reason == v1alpha1.ReasonRunnerLost && losses < spec.Retries {
+		e.Lost = losses + 1
+	}
+	return e
+}
+
 // judge says why a report is not one of success, nil where it is.
 func judge(r Report) *results.Failure {
 	t := terminated(r.Pod)
@@ -94,6 +105,8 @@ func judgeWithoutRecord(r Report, t *corev1.ContainerStateTerminated) *results.F
 	switch {
 	case taken(r.Pod):
 		return failure(v1alpha1.ReasonRunnerLost, "the pod %s was taken away before its runner had reported: %s", r.Pod.Name, takenBecause(r.Pod))
+	case !errors.As(r.Err, new(*contract.RecordError)):
+		return failure(v1alpha1.ReasonRunnerLost, "the log of the pod %s is gone: %v", r.Pod.Name, r.Err)
 	case t.Reason == "StartError" || t.Reason == "ContainerCannotRun":
 		return failure(v1alpha1.ReasonRunnerError, "the container cannot be started: %s; spec.runner.template.image must hold /runner", t.Message)
 	case t.ExitCode == 0:

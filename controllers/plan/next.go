@@ -3,7 +3,9 @@ package plan
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"slices"
+	"strings"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -30,8 +32,8 @@ type Decision struct {
 	DeleteMaps []string
 	// Create is the run to start.
 	Create *Run
-	// CleanUp are targets in which to drop the benchmark's data.
-	CleanUp []string
+	// CleanUp is the data to drop.
+	CleanUp []Cleanup
 	// Release gives the resource free to be deleted; Outcome says how it went.
 	Release bool
 	Outcome string
@@ -80,15 +82,16 @@ func (n *next) decide() verdict {
 		n.keep("")
 		return n.refuse(n.o.SpecError)
 	}
-	if e := n.Status.Execution; e == nil || e.PlanHash != Hash(&n.b.Spec) {
+	switch start, wanted := startWanted(n.b, n.scheduled()); {
+	case wanted && !n.b.Spec.Suspend:
 		n.archive()
-		if n.b.Spec.Suspend {
-			n.keep("")
-			return verdict{isSuspended, v1alpha1.ReasonSuspended, "spec.suspend is true; no execution is under way"}
-		}
-		n.begin()
+		n.begin(start)
 		n.keep(n.Status.Execution.ID)
 		return verdict{isInProgress, v1alpha1.ReasonPending, "the execution is about to start"}
+	case wanted && start.trigger == v1alpha1.TriggerSpec:
+		n.archive()
+		n.keep("")
+		return verdict{isSuspended, v1alpha1.ReasonSuspended, "spec.suspend is true; no execution is under way"}
 	}
 	n.keep(n.Status.Execution.ID)
 	n.tally()
@@ -96,6 +99,7 @@ func (n *next) decide() verdict {
 		n.deleteJobs(n.Status.Execution.ID)
 		return verdictOf(&n.b.Status)
 	}
+	n.deleteSpentCleanups()
 	return n.proceed()
 }
 
@@ -105,15 +109,6 @@ func (n *next) refuse(err error) verdict {
 		reason = e.Reason
 	}
 	return verdict{isFailed, reason, err.Error()}
-}
-
-// begin starts the execution that the spec asks for.
-func (n *next) begin() {
-	total := int32(len(n.o.Runs))
-	n.Status.Execution = &v1alpha1.Execution{
-		ID: ExecutionID(n.b), Trigger: v1alpha1.TriggerSpec, Generation: n.b.Generation, PlanHash: Hash(&n.b.Spec),
-		StartTime: metav1.NewTime(n.now).Rfc3339Copy(), Total: total, Progress: fmt.Sprintf("0/%d", total),
-	}
 }
 
 // archive moves the current execution into the history.
@@ -140,7 +135,7 @@ func (n *next) archive() {
 // keep has the Jobs of other executions than this one deleted, and of their results
 // what is beyond the history's limit.
 func (n *next) keep(execution string) {
-	for _, a := range n.o.Attempts {
+	for a := range n.all() {
 		if a.Execution != execution {
 			n.deleteJob(a)
 		}
@@ -196,9 +191,22 @@ func (n *next) deleteJob(a Attempt) {
 }
 
 func (n *next) deleteJobs(execution string) {
-	for _, a := range n.o.Attempts {
+	for a := range n.all() {
 		if a.Execution == execution {
 			n.deleteJob(a)
+		}
+	}
+}
+
+// all are the Jobs and pods of the benchmark, those that drop data included.
+func (n *next) all() iter.Seq[Attempt] {
+	return func(yield func(Attempt) bool) {
+		for _, attempts := range [][]Attempt{n.o.Attempts, n.o.Cleanups} {
+			for _, a := range attempts {
+				if !yield(a) {
+					return
+				}
+			}
 		}
 	}
 }
@@ -212,8 +220,8 @@ func (n *next) tally() {
 	}
 	e.Total, e.Completed, e.Failed = int32(len(n.o.Runs)), 0, 0
 	if a := e.ActiveRun; a != nil {
-		// Until its result is stored, it is what tells that the run was started.
-		if _, stored := n.o.Results[a.ID]; stored {
+		// Until it is settled, it is what tells that the run was started.
+		if n.settled(a.ID, a.Attempt) {
 			e.ActiveRun = nil
 		}
 	}
@@ -236,6 +244,7 @@ func (n *next) tally() {
 		targets = append(targets, t.Name)
 	}
 	summary := results.Summarise(all, targets, n.maxSpreadPercent())
+	compareRuns(summary.Points, all)
 	n.Status.Points, n.Status.PointsTruncated, n.Status.Latest = summary.Points, summary.Truncated, summary.Latest
 }
 
@@ -250,19 +259,29 @@ func (n *next) maxSpreadPercent() int32 {
 // proceed takes the execution one step on.
 func (n *next) proceed() verdict {
 	failure := n.firstFailure()
-	stop := failure != nil && n.b.Spec.OnFailure != v1alpha1.OnFailureContinue
 	if v, busy := n.attend(); busy {
 		return v
 	}
 	run := n.pending()
-	switch {
-	case stop, run == nil:
-		return n.conclude(failure)
-	case n.b.Spec.Suspend:
+	if failure != nil && n.b.Spec.OnFailure != v1alpha1.OnFailureContinue {
+		run = nil
+	}
+	if run != nil && n.b.Spec.Suspend {
 		return verdict{isSuspended, v1alpha1.ReasonSuspended, "spec.suspend is true; no further run is started"}
+	}
+	outdated := n.outdated(run)
+	if run == nil && len(outdated) == 0 {
+		return n.conclude(failure, nil)
 	}
 	if v, wait := n.wait(); wait {
 		return v
+	}
+	faults, dropped := n.drop(outdated)
+	switch {
+	case !dropped:
+		return verdict{isInProgress, v1alpha1.ReasonRunning, "data that is no longer needed is dropped"}
+	case run == nil:
+		return n.conclude(failure, faults)
 	}
 	if !slices.Contains(n.b.Finalizers, Finalizer) {
 		n.Protect = true
@@ -275,6 +294,13 @@ func (n *next) proceed() verdict {
 	return verdict{isInProgress, v1alpha1.ReasonRunning, "the run " + run.ID + " is about to start"}
 }
 
+// settled reports whether an attempt at a run has come to a result, or was lost and is
+// to be repeated.
+func (n *next) settled(run string, attempt int32) bool {
+	_, stored := n.o.Results[run]
+	return stored || n.o.Losses[run] > attempt
+}
+
 // attend sees to the attempts of the execution, and to the run that was under way and
 // has none any more. It is busy while one of them is not settled.
 func (n *next) attend() (v verdict, busy bool) {
@@ -283,9 +309,8 @@ func (n *next) attend() (v verdict, busy bool) {
 			continue
 		}
 		run := n.run(a.Run)
-		_, stored := n.o.Results[a.Run]
 		switch {
-		case stored || run == nil:
+		case n.settled(a.Run, a.Number) || run == nil:
 			n.deleteJob(a)
 		case a.Job == nil:
 			// Left over without a Job: see lost.
@@ -294,26 +319,28 @@ func (n *next) attend() (v verdict, busy bool) {
 		}
 	}
 	if lost := n.lost(); !busy && lost != nil {
-		n.Store = append(n.Store, Failed(n.now, *lost, v1alpha1.ReasonRunnerLost,
-			"the run's Job was deleted by somebody else before its report was read"))
+		n.store(Failed(n.now, *lost, v1alpha1.ReasonRunnerLost, "the run's Job was deleted by somebody else before its report was read"))
 		return verdict{isInProgress, v1alpha1.ReasonRunning, "the run " + lost.ID + " was lost"}, true
 	}
 	return v, busy
 }
 
+// store has a result kept, or the loss of a run that is to be repeated.
+func (n *next) store(e results.Envelope) {
+	n.Store = append(n.Store, Repeated(&n.b.Spec, n.o.Losses[e.Run], e))
+}
+
 // examine does with an attempt what its state asks for.
 func (n *next) examine(a Attempt, run Run) verdict {
 	e := n.Status.Execution
-	e.ActiveRun = &v1alpha1.ActiveRun{
-		ID: run.ID, Target: run.Target, Parameters: run.Parameters, Iteration: run.Iteration, StartTime: a.Job.CreationTimestamp,
-	}
+	e.ActiveRun = n.activeRun(a, run)
 	d := diagnose(n.now, a, RunTimeout(&n.b.Spec))
 	n.lookAgain(d.again)
 	switch d.state {
 	case over:
 		n.Collect = append(n.Collect, a)
 	case broken:
-		n.Store = append(n.Store, newResult(n.now, run, d.failure()))
+		n.store(newResult(n.now, run, d.failure()))
 	case held:
 		return verdict{isInProgress, d.reason, shortened(d.message)}
 	}
@@ -340,14 +367,11 @@ func (n *next) run(id string) *Run {
 // result: it was started, and is not started again.
 func (n *next) lost() *Run {
 	e := n.b.Status.Execution
-	if e.ActiveRun == nil {
-		return nil
-	}
-	if _, stored := n.o.Results[e.ActiveRun.ID]; stored {
+	if e.ActiveRun == nil || n.settled(e.ActiveRun.ID, e.ActiveRun.Attempt) {
 		return nil
 	}
 	for _, a := range n.o.Attempts {
-		if a.Execution == e.ID && a.Run == e.ActiveRun.ID && (a.Job != nil || !a.Quiet()) {
+		if a.Execution == e.ID && a.Run == e.ActiveRun.ID && a.Number == e.ActiveRun.Attempt && (a.Job != nil || !a.Quiet()) {
 			return nil
 		}
 	}
@@ -356,9 +380,10 @@ func (n *next) lost() *Run {
 
 // pending is the first run that has no result yet.
 func (n *next) pending() *Run {
-	for i, r := range n.o.Runs {
+	for _, r := range n.o.Runs {
 		if _, stored := n.o.Results[r.ID]; !stored {
-			return &n.o.Runs[i]
+			r.Attempt = n.o.Losses[r.ID]
+			return &r
 		}
 	}
 	return nil
@@ -378,8 +403,8 @@ func (n *next) firstFailure() *results.Envelope {
 // wait says what stands before the next run: what is left of earlier ones, or others
 // that have a claim to the server.
 func (n *next) wait() (verdict, bool) {
-	for _, a := range n.o.Attempts {
-		if !a.Quiet() {
+	for a := range n.all() {
+		if !n.cleansHere(a) && !a.Quiet() {
 			return verdict{isInProgress, v1alpha1.ReasonPending, "waiting for the pod of an earlier run to end"}, true
 		}
 	}
@@ -406,17 +431,31 @@ func (n *next) wait() (verdict, bool) {
 	return verdict{}, false
 }
 
-// conclude ends the execution.
-func (n *next) conclude(failure *results.Envelope) verdict {
+// conclude ends the execution. Data that could not be dropped is said, and fails nothing:
+// what was measured was measured before.
+func (n *next) conclude(failure *results.Envelope, notDropped []string) verdict {
 	e := n.Status.Execution
-	var last time.Time
+	t := metav1.NewTime(n.lastFinished()).Rfc3339Copy()
+	e.CompletionTime, e.ActiveRun = &t, nil
+	v := n.judgement(failure)
+	if len(notDropped) > 0 {
+		v.message += "; data was not dropped: " + shortened(strings.Join(notDropped, "; "))
+	}
+	return v
+}
+
+// lastFinished is when the last of the runs ended that have results.
+func (n *next) lastFinished() (last time.Time) {
 	for _, r := range n.o.Results {
 		if r.Finished.After(last) {
 			last = r.Finished
 		}
 	}
-	t := metav1.NewTime(last).Rfc3339Copy()
-	e.CompletionTime, e.ActiveRun = &t, nil
+	return last
+}
+
+func (n *next) judgement(failure *results.Envelope) verdict {
+	e := n.Status.Execution
 	switch {
 	case failure == nil:
 		return verdict{isComplete, v1alpha1.ReasonComplete, fmt.Sprintf("all %d runs succeeded", e.Total)}

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -108,7 +109,7 @@ func actions(d Decision, b *v1alpha1.DBBenchmark) string {
 		all = append(all, "collect "+a.Run)
 	}
 	for _, e := range d.Store {
-		all = append(all, "store "+e.Run+" "+e.Failure.Reason)
+		all = append(all, strings.TrimSuffix(fmt.Sprintf("store %s %s lost %d", e.Run, e.Failure.Reason, e.Lost), " lost 0"))
 	}
 	for _, j := range d.DeleteJobs {
 		all = append(all, "delete "+j.Name)
@@ -117,10 +118,10 @@ func actions(d Decision, b *v1alpha1.DBBenchmark) string {
 		all = append(all, "delete "+m)
 	}
 	if d.Create != nil {
-		all = append(all, "create "+d.Create.ID)
+		all = append(all, strings.TrimSuffix(fmt.Sprintf("create %s again %d", d.Create.ID, d.Create.Attempt), " again 0"))
 	}
-	for _, t := range d.CleanUp {
-		all = append(all, "clean "+t)
+	for _, c := range d.CleanUp {
+		all = append(all, strings.TrimSpace("clean "+c.Target+" "+c.Dataset))
 	}
 	if d.Release {
 		all = append(all, "release")
@@ -323,7 +324,7 @@ func TestRetire(t *testing.T) {
 	ended := func(s *situation) { done("r1", "r2", "r3")(s); s.b.Status = Next(t0, s.b, s.o).Status }
 	cleanup := func(pods ...corev1.Pod) func(*situation) {
 		return func(s *situation) {
-			s.o.Cleanups = map[string]Attempt{"m": {Pods: pods, Job: &batchv1.Job{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(t0)}}}}
+			s.o.Cleanups = []Attempt{{Execution: FinalExecution, Target: "m", Pods: pods, Job: &batchv1.Job{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(t0)}}}}
 		}
 	}
 	for _, tc := range []struct {
@@ -349,7 +350,8 @@ func TestRetire(t *testing.T) {
 		{"what ended well has cleaned up itself", 0, newSituation(ended, deleted), "release", ""},
 		{"a Secret that is missing is not waited for", 30 * time.Second, newSituation(deleted, func(s *situation) {
 			a := attemptOf(Trouble{"FailedMount", `secret "nobody" not found`}, nil, waitingFor("ContainerCreating", ""))
-			s.o.Cleanups = map[string]Attempt{"m": a}
+			a.Execution, a.Run, a.Target = FinalExecution, "", "m"
+			s.o.Cleanups = []Attempt{a}
 		}), "release", `m: a Secret of the target, or a key of it, is missing: secret "nobody" not found; create it, or correct credentialsSecretRef or tls`},
 		{"where no runner got to the server nothing is dropped", 0, newSituation(func(s *situation) {
 			failing("r1", v1alpha1.ReasonSecretNotFound)(s)

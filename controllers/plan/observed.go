@@ -2,9 +2,6 @@ package plan
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
-	"fmt"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -24,12 +21,17 @@ type Observed struct {
 	SpecError error
 	// Results are those stored of the current execution, by the id of the run.
 	Results map[string]results.Envelope
+	// Losses count, by the id of the run, how often a run of it was begun, lost, and is to
+	// be repeated.
+	Losses map[string]int32
 	// Maps are the ConfigMaps with results, of all executions, in the order of their shards.
 	Maps []ResultMap
 	// Attempts are the Jobs and pods of runs, of all executions.
 	Attempts []Attempt
-	// Cleanups are the Jobs and pods that drop data, by target.
-	Cleanups map[string]Attempt
+	// Cleanups are the Jobs and pods that drop data, of all executions.
+	Cleanups []Attempt
+	// Progress is what the runner under way has said last, if anything.
+	Progress *Progress
 	// Queue are the unfinished executions of other benchmarks on the same servers.
 	Queue []Claim
 	// Occupants are other benchmarks, as namespace/name, of which a run may be at work
@@ -50,8 +52,13 @@ type ResultMap struct {
 type Attempt struct {
 	Execution string
 	Run       string
-	Job       *batchv1.Job
-	Pods      []corev1.Pod
+	// Number is how often the run was begun before and lost.
+	Number int32
+	// Target and Dataset say what a clean-up drops.
+	Target, Dataset string
+
+	Job  *batchv1.Job
+	Pods []corev1.Pod
 	// Trouble are warnings that the cluster has recorded about the Job or its pods;
 	// they are read only where WantsTrouble.
 	Trouble []Trouble
@@ -82,17 +89,6 @@ func ClaimOf(b *v1alpha1.DBBenchmark) (Claim, bool) {
 		return Claim{}, false
 	}
 	return Claim{b.Namespace, b.Name, e.StartTime.Time, b.CreationTimestamp.Time}, true
-}
-
-// ExecutionID is the id of the execution that the spec asks for: the current one where
-// it runs the same plan.
-func ExecutionID(b *v1alpha1.DBBenchmark) string {
-	hash := Hash(&b.Spec)
-	if e := b.Status.Execution; e != nil && e.PlanHash == hash {
-		return e.ID
-	}
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%d/%s", b.UID, b.Generation, hash))
-	return hex.EncodeToString(sum[:4])
 }
 
 // RunnerContainer is the name of the container that reports.

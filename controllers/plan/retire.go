@@ -5,19 +5,11 @@ import (
 	"strings"
 	"time"
 
-	batchv1 "k8s.io/api/batch/v1"
-
 	"dbbench.dev/operator/api/v1alpha1"
-	"dbbench.dev/operator/runner/contract"
 )
 
-const (
-	// retireLimit bounds the wait for the last run's pod after a deletion.
-	retireLimit = 2 * time.Minute
-	// cleanupLimit bounds the wait for a Job that cleans up: nothing that goes wrong
-	// there, such as a server that is gone, may keep the resource for ever.
-	cleanupLimit = 90 * time.Second
-)
+// retireLimit bounds the wait for the last run's pod after a deletion.
+const retireLimit = 2 * time.Minute
 
 // retire ends what a deleted benchmark has under way, has its data dropped where a run
 // may not have done so itself, and then gives the resource free.
@@ -26,7 +18,10 @@ func (n *next) retire() {
 		return
 	}
 	busy := false
-	for _, a := range n.o.Attempts {
+	for a := range n.all() {
+		if a.Execution == FinalExecution {
+			continue
+		}
 		n.deleteJob(a)
 		busy = busy || !a.Quiet() || (a.Job != nil && a.Job.DeletionTimestamp == nil)
 	}
@@ -53,60 +48,16 @@ func (n *next) clean() bool {
 	return e.Failed == 0 || (e.Failed == 1 && slices.Contains(neverStarted, verdictOf(&n.b.Status).reason))
 }
 
-// neverStarted are the reasons of a run whose runner did not get to the server.
-var neverStarted = []string{
-	v1alpha1.ReasonSecretNotFound, v1alpha1.ReasonConfigMapNotFound, v1alpha1.ReasonImagePullFailed, v1alpha1.ReasonPodRejected,
-	v1alpha1.ReasonQuotaExceeded, v1alpha1.ReasonUnschedulable,
-}
-
-// cleanUp has a Job for each target, and waits for them for a bounded time.
+// cleanUp drops the data in all targets, and then gives the resource free.
 func (n *next) cleanUp() {
-	var faults []string
-	waiting := false
+	var all []Cleanup
 	for _, t := range n.b.Spec.Targets {
-		a, ok := n.o.Cleanups[t.Name]
-		if !ok {
-			n.CleanUp = append(n.CleanUp, t.Name)
-			continue
-		}
-		fault, done := n.cleanupOutcome(a)
-		left := a.Job.CreationTimestamp.Add(cleanupLimit).Sub(n.now)
-		switch {
-		case !done && left > 0:
-			waiting = true
-			n.lookAgain(left)
-		case !done:
-			faults = append(faults, t.Name+": it did not end in time")
-		case fault != "":
-			faults = append(faults, t.Name+": "+fault)
-		}
+		all = append(all, Cleanup{Execution: FinalExecution, Target: t.Name, Workload: n.b.Spec.Workload, Load: n.b.Spec.Load})
 	}
-	if waiting || len(n.CleanUp) > 0 {
+	faults, done := n.drop(all)
+	if !done {
 		return
 	}
 	n.Release = true
 	n.Outcome = shortened(strings.Join(faults, "; "))
-}
-
-// cleanupOutcome says how a Job that cleans up has ended, if it has.
-func (n *next) cleanupOutcome(a Attempt) (fault string, done bool) {
-	for i := range a.Pods {
-		t := terminated(&a.Pods[i])
-		if t == nil {
-			continue
-		}
-		if t.ExitCode == 0 {
-			return "", true
-		}
-		if m, err := contract.DecodeTerminationMessage([]byte(t.Message)); err == nil && m.Failure != nil {
-			return m.Failure.Error(), true
-		}
-		return "the runner failed", true
-	}
-	if end := jobEnd(a.Job); end != nil && end.Type == batchv1.JobComplete {
-		return "", true
-	}
-	d := diagnose(n.now, a, cleanupLimit)
-	n.lookAgain(d.again)
-	return d.message, d.state == broken
 }

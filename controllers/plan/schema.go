@@ -16,6 +16,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"sigs.k8s.io/yaml"
@@ -106,6 +107,43 @@ func (a *admission) dropUnknown(spec map[string]any) []string {
 
 // setDefaults sets the fields of a spec, as JSON, that are absent and have a default.
 func (a *admission) setDefaults(spec map[string]any) { defaulting.Default(spec, a.structure) }
+
+// withoutDefaults is a spec, as JSON, less the fields that have their default.
+func (a *admission) withoutDefaults(spec map[string]any) map[string]any {
+	bare, _ := bare(spec, a.structure).(map[string]any)
+	return bare
+}
+
+// bare is a value less the fields in it that have their default.
+func bare(v any, s *schema.Structural) any {
+	switch v := v.(type) {
+	case map[string]any:
+		kept := map[string]any{}
+		for name, below := range v {
+			field, known := s.Properties[name]
+			if !known {
+				kept[name] = below
+				continue
+			}
+			stripped := bare(below, &field)
+			if usual := field.Default.Object; usual != nil && equality.Semantic.DeepEqual(stripped, bare(usual, &field)) {
+				continue
+			}
+			kept[name] = stripped
+		}
+		return kept
+	case []any:
+		if s.Items == nil {
+			return v
+		}
+		kept := make([]any, len(v))
+		for i, item := range v {
+			kept[i] = bare(item, s.Items)
+		}
+		return kept
+	}
+	return v
+}
 
 // checkPath sees that a path such as load.clients names a field under workload or load
 // that takes a single value.

@@ -2,8 +2,6 @@ package plan
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"time"
@@ -93,23 +91,6 @@ func decodeStrictly(tree, into any) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	return d.Decode(into)
-}
-
-// Hash is a digest of the part of a spec that decides what is run. A change elsewhere
-// (suspend, thresholds, limits, the schedule) starts no execution.
-func Hash(spec *v1alpha1.DBBenchmarkSpec) string {
-	s := spec.DeepCopy()
-	s.Suspend, s.Schedule, s.HistoryLimit = false, nil, nil
-	s.Thresholds, s.Baseline, s.MaxSpreadPercent = nil, nil, nil
-	s.Cleanup, s.OnFailure, s.Retries, s.RunTimeout = "", "", 0, nil
-	text, err := json.Marshal(s)
-	if err != nil {
-		// Only values that are no JSON fail, which no spec from an API server has. Expand
-		// refuses them; here they are as good as any other value.
-		text = []byte(err.Error())
-	}
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:8])
 }
 
 // PrepareMode is when a spec has its data loaded: as it says, or as its workload is

@@ -69,8 +69,6 @@ func TestNotSupported(t *testing.T) {
 		"spec.load.ramp":          "load: {ramp: [{for: 1s, clients: 1}]}",
 		"spec.thresholds":         "thresholds: [{metric: throughput, min: '1'}]",
 		"spec.baseline":           "baseline: {previous: true}",
-		"spec.schedule":           "schedule: {cron: '@daily'}",
-		"spec.retries":            "retries: 1",
 		"spec.sweep.axes[0].path": "sweep: {axes: [{path: load.rate, values: [1]}]}",
 	} {
 		_, err := Expand(parse(t, text))

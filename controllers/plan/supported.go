@@ -22,8 +22,6 @@ func checkSupported(spec *v1alpha1.DBBenchmarkSpec) error {
 		{"spec.load.ramp", len(load.Ramp) > 0, "leave it out"},
 		{"spec.thresholds", len(spec.Thresholds) > 0, "leave them out"},
 		{"spec.baseline", spec.Baseline != nil, "leave it out"},
-		{"spec.schedule", spec.Schedule != nil, "leave it out; a change of the spec starts an execution"},
-		{"spec.retries", spec.Retries > 0, "set it to 0"},
 	} {
 		if f.used {
 			return &SpecError{Reason: v1alpha1.ReasonNotSupported, Path: f.path, Message: "this version does not do that; " + f.now}

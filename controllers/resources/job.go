@@ -3,6 +3,7 @@ package resources
 import (
 	"fmt"
 	"path"
+	"strconv"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -34,56 +35,79 @@ const (
 	runnerUser = 65532
 )
 
-// RunJob is the Job of a run.
+// RunJob is the Job of an attempt at a run.
 func RunJob(b *v1alpha1.DBBenchmark, execution string, run plan.Run, image string) (*batchv1.Job, error) {
 	spec, err := RunSpec(b, execution, run)
 	if err != nil {
 		return nil, err
 	}
-	return job(b, run.Workload, execution, JobName(b, execution, run.ID), PurposeRun, spec, nil, image, plan.RunTimeout(&b.Spec)+deadlineMargin)
+	labels := map[string]string{LabelRun: run.ID, LabelPoint: run.Point}
+	if run.Attempt > 0 {
+		labels[LabelAttempt] = strconv.Itoa(int(run.Attempt))
+	}
+	return job(b, template{
+		execution: execution, name: RunJobName(b, execution, run), purpose: PurposeRun, labels: labels,
+		spec: spec, workload: run.Workload, image: image, deadline: plan.RunTimeout(&b.Spec) + deadlineMargin,
+	})
 }
 
-// CleanupJob is the Job that drops what a benchmark left in a target.
-func CleanupJob(b *v1alpha1.DBBenchmark, target, image string) (*batchv1.Job, error) {
-	run := plan.Run{ID: "cleanup-" + plan.Shorten(target, 30), Target: target, Workload: b.Spec.Workload, Load: b.Spec.Load}
-	spec, err := RunSpec(b, "cleanup", run)
+// CleanupJob is the Job that drops what a benchmark has made in a target.
+func CleanupJob(b *v1alpha1.DBBenchmark, c plan.Cleanup, image string) (*batchv1.Job, error) {
+	run := plan.Run{ID: "cleanup-" + plan.Shorten(c.Target, 30), Target: c.Target, Workload: c.Workload, Load: c.Load}
+	spec, err := RunSpec(b, c.Execution, run)
 	if err != nil {
 		return nil, err
 	}
 	spec.Timeout, spec.Replicas = contract.Duration(cleanupTimeout), 1
-	return job(b, run.Workload, "cleanup", JobName(b, string(b.UID[:min(8, len(b.UID))]), run.ID), PurposeCleanup, spec, []string{"cleanup"}, image, cleanupTimeout)
+	labels := map[string]string{LabelRun: run.ID}
+	name := JobName(b, string(b.UID[:min(8, len(b.UID))]), run.ID)
+	if c.Dataset != "" {
+		labels[LabelDataset] = c.Dataset
+		name = JobName(b, c.Execution, run.ID+"-"+c.Dataset)
+	}
+	return job(b, template{
+		execution: c.Execution, name: name, purpose: PurposeCleanup, labels: labels,
+		spec: spec, workload: c.Workload, args: []string{"cleanup"}, image: image, deadline: cleanupTimeout,
+	})
 }
 
-func job(b *v1alpha1.DBBenchmark, workload v1alpha1.Workload, execution, name, purpose string, spec *contract.RunSpec, args []string, image string, deadline time.Duration) (*batchv1.Job, error) {
-	text, err := contract.EncodeRunSpec(*spec)
+// template is in what the Jobs of a benchmark differ.
+type template struct {
+	execution, name, purpose string
+	labels                   map[string]string
+	spec                     *contract.RunSpec
+	workload                 v1alpha1.Workload
+	args                     []string
+	image                    string
+	deadline                 time.Duration
+}
+
+func job(b *v1alpha1.DBBenchmark, t template) (*batchv1.Job, error) {
+	text, err := contract.EncodeRunSpec(*t.spec)
 	if err != nil {
-		return nil, fmt.Errorf("run %s: %w", spec.Run.ID, err)
+		return nil, fmt.Errorf("run %s: %w", t.spec.Run.ID, err)
 	}
-	target, err := findTarget(b, spec.Target.Name)
+	target, err := findTarget(b, t.spec.Target.Name)
 	if err != nil {
 		return nil, err
 	}
-	labels := Labels(b, execution, purpose)
-	labels[LabelRun] = spec.Run.ID
+	labels := merge(Labels(b, t.execution, t.purpose), t.labels)
 	labels[LabelServer] = plan.ServerKey(b.Namespace, target)
 	labels[LabelTarget] = target.Name
-	if spec.Run.Point != "" {
-		labels[LabelPoint] = spec.Run.Point
-	}
 	return &batchv1.Job{
 		TypeMeta: metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"},
 		ObjectMeta: metav1.ObjectMeta{
-			Name: name, Namespace: b.Namespace, Labels: labels,
+			Name: t.name, Namespace: b.Namespace, Labels: labels,
 			OwnerReferences: []metav1.OwnerReference{owner(b)},
 		},
 		Spec: batchv1.JobSpec{
-			Completions:           new(spec.Replicas),
-			Parallelism:           new(spec.Replicas),
+			Completions:           new(t.spec.Replicas),
+			Parallelism:           new(t.spec.Replicas),
 			CompletionMode:        new(batchv1.IndexedCompletion),
 			BackoffLimit:          new(int32(0)),
 			PodReplacementPolicy:  new(batchv1.Failed),
-			ActiveDeadlineSeconds: new(int64(deadline.Seconds())),
-			Template:              podTemplate(b, mountsOf(target, workload, purpose), labels, string(text), args, image),
+			ActiveDeadlineSeconds: new(int64(t.deadline.Seconds())),
+			Template:              podTemplate(b, t, mountsOf(target, t.workload, t.purpose), labels, string(text)),
 		},
 	}, nil
 }
@@ -95,11 +119,8 @@ func owner(b *v1alpha1.DBBenchmark) metav1.OwnerReference {
 	}
 }
 
-func podTemplate(b *v1alpha1.DBBenchmark, files []mount, labels map[string]string, runSpec string, args []string, image string) corev1.PodTemplateSpec {
+func podTemplate(b *v1alpha1.DBBenchmark, job template, files []mount, labels map[string]string, runSpec string) corev1.PodTemplateSpec {
 	t := b.Spec.Runner.Template
-	if t.Image != "" {
-		image = t.Image
-	}
 	return corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{
 			Labels:      merge(t.Labels, labels),
@@ -121,8 +142,8 @@ func podTemplate(b *v1alpha1.DBBenchmark, files []mount, labels map[string]strin
 			TopologySpreadConstraints: t.TopologySpreadConstraints,
 			PriorityClassName:         t.PriorityClassName,
 			Containers: []corev1.Container{{
-				Name: plan.RunnerContainer, Image: image, ImagePullPolicy: t.ImagePullPolicy,
-				Command: []string{"/runner"}, Args: append(args, "--termination-log", contract.TerminationPath),
+				Name: plan.RunnerContainer, Image: orDefault(t.Image, job.image), ImagePullPolicy: t.ImagePullPolicy,
+				Command: []string{"/runner"}, Args: append(job.args, "--termination-log", contract.TerminationPath),
 				Resources:                runnerResources(t.Resources),
 				TerminationMessagePolicy: corev1.TerminationMessageReadFile,
 				SecurityContext: &corev1.SecurityContext{

@@ -19,6 +19,8 @@ const (
 	LabelPoint     = "dbbench.dev/point"
 	LabelTarget    = "dbbench.dev/target"
 	LabelServer    = "dbbench.dev/server" // digest of the server's address
+	LabelDataset   = "dbbench.dev/dataset"
+	LabelAttempt   = "dbbench.dev/attempt" // how often the run was lost before
 	LabelPurpose   = "dbbench.dev/purpose"
 )
 
@@ -48,7 +50,15 @@ func Labels(b *v1alpha1.DBBenchmark, execution, purpose string) map[string]strin
 	}
 }
 
-// JobName names the Job of a run. Pods add six characters to it, and a label holds it.
+// RunJobName names the Job of an attempt at a run.
+func RunJobName(b *v1alpha1.DBBenchmark, execution string, run plan.Run) string {
+	if run.Attempt > 0 {
+		return JobName(b, execution, fmt.Sprintf("%s-r%d", run.ID, run.Attempt))
+	}
+	return JobName(b, execution, run.ID)
+}
+
+// JobName names a Job. Pods add six characters to it, and a label holds it.
 func JobName(b *v1alpha1.DBBenchmark, execution, run string) string {
 	return join(b.Name, execution+"-"+run, maxLabel-6)
 }

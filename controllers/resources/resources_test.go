@@ -114,7 +114,8 @@ func TestRunJob(t *testing.T) {
 }
 
 func TestCleanupJob(t *testing.T) {
-	job, err := CleanupJob(bench(t, everything), "mysql", "dbbench.dev/operator:v1")
+	b := bench(t, everything)
+	job, err := CleanupJob(b, plan.Cleanup{Execution: plan.FinalExecution, Target: "mysql", Workload: b.Spec.Workload, Load: b.Spec.Load}, "dbbench.dev/operator:v1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +124,8 @@ func TestCleanupJob(t *testing.T) {
 
 // TestCleanupWithoutStatements: data can be dropped when the ConfigMap is gone.
 func TestCleanupWithoutStatements(t *testing.T) {
-	job, err := CleanupJob(bench(t, statements), "mariadb", "image")
+	b := bench(t, statements)
+	job, err := CleanupJob(b, plan.Cleanup{Execution: "1a2b3c4d", Target: "mariadb", Dataset: "d0001", Workload: b.Spec.Workload, Load: b.Spec.Load}, "image")
 	if err != nil {
 		t.Fatal(err)
 	}
