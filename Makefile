@@ -10,6 +10,9 @@ TOOL := go tool -modfile=hack/tools/go.mod
 GOLANGCI_LINT := $(CURDIR)/bin/golangci-lint
 SANDBOX := cd hack/sandbox && go run .
 IMAGE ?= dbbench.dev/operator:dev
+ARCHITECTURES ?= amd64,arm64
+IMAGE_FILES := --entrypoint /manager --file $(CURDIR)/bin/linux-{arch}/manager=/manager --file $(CURDIR)/bin/linux-{arch}/runner=/runner
+comma := ,
 # Packages whose tests need a kube-apiserver and etcd.
 ENVTEST := ./controllers ./config/crd
 
@@ -36,9 +39,23 @@ build: ## Build bin/manager and bin/runner, static.
 	$(GO_BUILD) -o bin/ ./cmd/manager ./cmd/runner
 
 .PHONY: image
-image: build ## Build the image of both programs as bin/operator.tar, without a container engine.
-	cd hack/image && go run . --tag $(IMAGE) --output $(CURDIR)/bin/operator.tar --entrypoint /manager \
-		--file $(CURDIR)/bin/manager=/manager --file $(CURDIR)/bin/runner=/runner
+image: ## Build the image of both programs as bin/operator.tar, without a container engine.
+	$(MAKE) build-all ARCHITECTURES=$$(go env GOARCH)
+	cd hack/image && go run . --tag $(IMAGE) $(IMAGE_FILES) --output $(CURDIR)/bin/operator.tar --arch $$(go env GOARCH)
+
+.PHONY: image-layout
+image-layout: build-all ## Build the image for ARCHITECTURES as the OCI layout bin/image, with SBOMs.
+	cd hack/image && go run . --tag $(IMAGE) $(IMAGE_FILES) --layout $(CURDIR)/bin/image --arch $(ARCHITECTURES)
+
+.PHONY: image-push
+image-push: build-all ## Build it, and upload it to the registry that IMAGE names.
+	cd hack/image && go run . --tag $(IMAGE) $(IMAGE_FILES) --push --arch $(ARCHITECTURES)
+
+.PHONY: build-all
+build-all: ## Build bin/linux-ARCHITECTURE/manager and runner for ARCHITECTURES.
+	for arch in $(subst $(comma), ,$(ARCHITECTURES)); do \
+		GOOS=linux GOARCH=$$arch $(GO_BUILD) -o bin/linux-$$arch/ ./cmd/manager ./cmd/runner; \
+	done
 
 .PHONY: dist
 dist: ## Write dist/install.yaml and the Helm chart's archive for IMAGE.

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
 // Image describes an image: layers from tarballs, below one layer of single files.
@@ -48,15 +49,16 @@ func (i Image) Write(output string) error {
 	if err != nil {
 		return err
 	}
-	img, err := i.build()
+	img, err := i.Build()
 	if err != nil {
 		return err
 	}
 	return tarball.WriteToFile(output, tag, img)
 }
 
-func (i Image) build() (v1.Image, error) {
-	img := empty.Image
+// Build builds the image.
+func (i Image) Build() (v1.Image, error) {
+	img := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
 	layers, err := i.layers()
 	if err != nil {
 		return nil, err
@@ -81,7 +83,7 @@ func (i Image) build() (v1.Image, error) {
 func (i Image) layers() ([]v1.Layer, error) {
 	var layers []v1.Layer
 	for _, file := range i.Layers {
-		layer, err := tarball.LayerFromFile(file)
+		layer, err := tarball.LayerFromFile(file, tarball.WithMediaType(types.OCILayer))
 		if err != nil {
 			return nil, fmt.Errorf("layer %s: %w", file, err)
 		}
@@ -94,7 +96,7 @@ func (i Image) layers() ([]v1.Layer, error) {
 	if err != nil {
 		return nil, err
 	}
-	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(text)), nil })
+	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(text)), nil }, tarball.WithMediaType(types.OCILayer))
 	return append(layers, layer), err
 }
 
