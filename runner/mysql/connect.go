@@ -200,7 +200,8 @@ func dial(ctx context.Context, network, address string) (net.Conn, error) {
 
 // open opens a connection. The second result is its socket, which may be closed from
 // anywhere to end a call that is under way.
-func (c *Connector) open(ctx context.Context, options SessionOptions) (driver.Conn, net.Conn, error) {
+func (c *Connector) open(ctx context.Context, options SessionOptions) (conn driver.Conn, socket net.Conn, err error) {
+	defer c.wary(&err)
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 
@@ -210,7 +211,7 @@ func (c *Connector) open(ctx context.Context, options SessionOptions) (driver.Co
 	if c.plain.Load() {
 		config.TLS = nil
 	}
-	conn, socket, err := connectOnce(ctx, config, options.Blocking)
+	conn, socket, err = connectOnce(ctx, config, options.Blocking)
 	var te *tlsError
 	if errors.As(err, &te) && c.target.TLS.Mode == contract.TLSPreferred {
 		config.TLS = nil

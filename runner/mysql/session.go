@@ -114,13 +114,15 @@ func (s *Session) Reconnect() error {
 }
 
 // Exec is part of workload.Session.
-func (s *Session) Exec(query string) (workload.Result, error) {
+func (s *Session) Exec(query string) (result workload.Result, err error) {
+	defer s.connector.wary(&err)
 	r, err := s.conn.ExecContext(background, query, nil)
 	return s.result(r, err)
 }
 
 // Query is part of workload.Session.
-func (s *Session) Query(query string, row workload.RowFunc) error {
+func (s *Session) Query(query string, row workload.RowFunc) (err error) {
+	defer s.connector.wary(&err)
 	if row == nil { // the driver's Exec skips rows without looking into them
 		_, err := s.conn.ExecContext(background, query, nil)
 		return s.read(err)
@@ -133,7 +135,8 @@ func (s *Session) Query(query string, row workload.RowFunc) error {
 }
 
 // Prepare is part of workload.Session.
-func (s *Session) Prepare(query string) (workload.Handle, error) {
+func (s *Session) Prepare(query string) (handle workload.Handle, err error) {
+	defer s.connector.wary(&err)
 	st, err := s.conn.Prepare(query)
 	if err != nil {
 		return 0, err
@@ -150,13 +153,15 @@ func (s *Session) Prepare(query string) (workload.Handle, error) {
 func (s *Session) Deallocate(h workload.Handle) error { return s.prepared[h].Close() }
 
 // ExecPrepared is part of workload.Session.
-func (s *Session) ExecPrepared(h workload.Handle, args []workload.Arg) (workload.Result, error) {
+func (s *Session) ExecPrepared(h workload.Handle, args []workload.Arg) (result workload.Result, err error) {
+	defer s.connector.wary(&err)
 	r, err := s.prepared[h].Exec(s.arguments(args))
 	return s.result(r, err)
 }
 
 // QueryPrepared is part of workload.Session.
-func (s *Session) QueryPrepared(h workload.Handle, args []workload.Arg, row workload.RowFunc) error {
+func (s *Session) QueryPrepared(h workload.Handle, args []workload.Arg, row workload.RowFunc) (err error) {
+	defer s.connector.wary(&err)
 	if row == nil {
 		_, err := s.prepared[h].Exec(s.arguments(args))
 		return s.read(err)
@@ -234,14 +239,23 @@ func (s *Session) each(rows driver.Rows, row workload.RowFunc) error {
 // table reads the rows of a statement as text, for what is read once.
 func (s *Session) table(query string) ([][]string, error) {
 	var out [][]string
+	size := 0
 	err := s.Query(query, func(row workload.Row) error {
 		texts := make([]string, len(row))
 		for i := range row {
 			texts[i] = string(row.Append(nil, i))
+			size += len(texts[i])
+		}
+		if size > maxTable {
+			s.kill() // there may be no end to what is still to come
+			return nil
 		}
 		out = append(out, texts)
 		return nil
 	})
+	if size > maxTable {
+		return nil, nonsense(fmt.Sprintf("more than %d bytes for %s", maxTable, query))
+	}
 	return out, err
 }
 
