@@ -27,7 +27,7 @@ demo: ## From nothing to a benchmark's table: cluster, MariaDB, operator, DBBenc
 	go run ./hack/demo --cluster=$(CLUSTER)
 
 .PHONY: test
-test: deps test-unit test-envtest test-e2e check ## Set up and run all tests and checks; on a fresh machine about 40 minutes.
+test: deps test-unit test-dialects test-envtest test-e2e check ## Set up and run all tests and checks; on a fresh machine about 40 minutes.
 
 .PHONY: check
 check: verify lint ## See that generated files, layout and style hold.
@@ -108,6 +108,11 @@ test-unit: ## Run the tests that need no cluster: pure code, and the runner agai
 	cd hack/image && go test ./...
 	cd hack/install && go test ./...
 	cd hack/sandbox && go test .
+
+.PHONY: test-dialects
+test-dialects: ## Run the runner's tests against MySQL 9 and MariaDB 10.11 and 11.8, without a cluster. Needs root the first time.
+	$(SANDBOX) server-root mysql mariadb-10.11 mariadb-11.8
+	DBBENCH_ALL_SERVERS=1 go test -count=1 -timeout 20m -run 'Dialect|Unpacked' ./test/mariadb ./runner/mysql ./cmd/runner
 
 .PHONY: test-envtest
 test-envtest: ## Run the tests against a real kube-apiserver and etcd.

@@ -31,6 +31,9 @@ const (
 	// saturated is the share of its processors above which the runner says that it may
 	// have been the bottleneck, in percent.
 	saturated = 90
+	// worthJudging is the time below which that share says nothing: the start of a run
+	// takes the processors in any case.
+	worthJudging = time.Second
 )
 
 // ErrInterrupted is the cause with which the context of a run ends at a signal.
@@ -365,7 +368,7 @@ func (r *run) warn() {
 		processors = min(processors, float64(u.CPULimitMilli)/1000)
 	}
 	used := float64(u.CPUUserNanos+u.CPUSystemNanos) * 100 / (float64(elapsed) * processors)
-	if elapsed > 0 && used >= saturated {
+	if elapsed >= worthJudging && used >= saturated {
 		r.warnings = append(r.warnings, fmt.Sprintf("the runner used %.0f %% of its %.3g processors: it may have been the bottleneck",
 			min(used, 100), processors))
 	}

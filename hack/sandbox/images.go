@@ -223,3 +223,53 @@ func mirrorOf(lines *bufio.Scanner) string {
 	}
 	return ""
 }
+
+// serverParts are what a server's programs need of its root filesystem.
+var serverParts = []string{"./usr/sbin", "./usr/bin", "./usr/lib", "./usr/lib64", "./usr/share/m*"}
+
+// serverRoots unpacks the named servers into the cache, for tests that run them without
+// a container, and prints where.
+func (s *sandbox) serverRoots(ctx context.Context, names []string) error {
+	for _, name := range names {
+		image, ok := serverImages[name]
+		if !ok {
+			return fmt.Errorf("no server %q; there are %s", name, serverNames())
+		}
+		tarball, err := s.rootfs(ctx, image)
+		if err != nil {
+			return fmt.Errorf("server %s: %w", name, err)
+		}
+		if err := s.unpackServer(ctx, tarball, s.serverRoot(name)); err != nil {
+			return fmt.Errorf("server %s: %w", name, err)
+		}
+		fmt.Println(s.serverRoot(name))
+	}
+	return nil
+}
+
+func (p paths) serverRoot(name string) string { return filepath.Join(p.cache, "servers", name) }
+
+// unpackServer unpacks a root filesystem, unless that is what is there already.
+func (s *sandbox) unpackServer(ctx context.Context, tarball, dir string) error {
+	marker := filepath.Join(dir, "unpacked")
+	if b, err := os.ReadFile(marker); err == nil && string(b) == filepath.Base(tarball) {
+		return nil
+	}
+	// The data directory that tests keep beside it is of the old server.
+	for _, old := range []string{dir, dir + ".data", dir + ".new"} {
+		if err := os.RemoveAll(old); err != nil {
+			return err
+		}
+	}
+	if err := os.MkdirAll(dir+".new", 0o755); err != nil {
+		return err
+	}
+	args := append([]string{"--extract", "--file", tarball, "--directory", dir + ".new", "--no-same-owner", "--wildcards"}, serverParts...)
+	if err := s.command(ctx, "tar", args...); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir+".new", "unpacked"), []byte(filepath.Base(tarball)), 0o644); err != nil {
+		return err
+	}
+	return os.Rename(dir+".new", dir)
+}

@@ -80,6 +80,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 				return s.alone(ctx, func(ctx context.Context) error { return s.serverImages(ctx, names) })
 			},
 		},
+		&cobra.Command{
+			Use: "server-root NAME…", Short: "Unpack database servers for tests that run them without a container: " + serverNames(), Args: cobra.MinimumNArgs(1),
+			RunE: func(_ *cobra.Command, names []string) error {
+				return s.alone(ctx, func(ctx context.Context) error { return s.serverRoots(ctx, names) })
+			},
+		},
 	)
 	return root.Execute()
 }

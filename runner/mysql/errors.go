@@ -23,7 +23,7 @@ type meaning struct {
 }
 
 const (
-	hintCredentials = "check user and password in the Secret that spec.targets[].credentialsSecretRef names, and from which hosts the user may connect"
+	hintCredentials = "check user and password in the Secret that spec.targets[].credentialsSecretRef names, from which hosts the user may connect, and whether the account or the server demands TLS (spec.targets[].tls.mode)"
 	hintPrivileges  = "grant the user what the benchmark needs, such as GRANT ALL PRIVILEGES ON `<spec.targets[].database>`.*"
 	hintReadOnly    = "point spec.targets[].host at the primary server, or make this one writable"
 	hintConnections = "lower spec.load.clients, or raise the server's limit"
@@ -93,7 +93,8 @@ var meanings = map[uint16]meaning{
 	4031: {contract.ClassTargetUnreachable, "the server closed an idle connection: raise wait_timeout"},
 	1292: {"", hintOwn},
 	1364: {"", hintOwn},
-	1366: {"", hintOwn},
+	1366: {"", "a value does not fit its column, such as a character that the column's character set lacks"},
+	3988: {"", "a value has characters that the column's character set lacks: make the table with CHARACTER SET utf8mb4"},
 	1406: {"", hintOwn},
 	1452: {"", hintOwn},
 }

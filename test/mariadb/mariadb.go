@@ -1,6 +1,6 @@
 //go:build linux
 
-// Package mariadb starts private MariaDB servers for tests and benchmarks: a data
+// Package mariadb starts private MariaDB and MySQL servers for tests and benchmarks: a data
 // directory of its own, a unix socket, a port on the loopback interface, and an end
 // with the process that started it.
 package mariadb
@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -85,8 +86,13 @@ func New(dir string, options ...string) (*Server, error) {
 	if out, err := exec.Command(install, append(args, asRoot()...)...).CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("mariadb-install-db: %w\n%s", err, out)
 	}
+	return startOn([]string{server, "--no-defaults"}, dir, options)
+}
+
+// startOn starts a server on the data directory in dir, on a port that is free.
+func startOn(program []string, dir string, options []string) (*Server, error) {
 	for try := 1; ; try++ {
-		s, err := start(server, dir, options)
+		s, err := start(program, dir, options)
 		if err == nil || try == portTries {
 			return s, err
 		}
@@ -115,7 +121,7 @@ func asRoot() []string {
 	return nil
 }
 
-func start(program, dir string, options []string) (*Server, error) {
+func start(program []string, dir string, options []string) (*Server, error) {
 	port, err := freePort()
 	if err != nil {
 		return nil, err
@@ -126,11 +132,11 @@ func start(program, dir string, options []string) (*Server, error) {
 	}
 	defer log.Close()
 	s := &Server{Host: "127.0.0.1", Port: port, Socket: filepath.Join(dir, "s"), dir: dir, exited: make(chan struct{})}
-	args := append([]string{
-		"--no-defaults", "--datadir=" + filepath.Join(dir, "data"), "--socket=" + s.Socket, "--bind-address=127.0.0.1",
+	args := slices.Concat(program, []string{
+		"--datadir=" + filepath.Join(dir, "data"), "--socket=" + s.Socket, "--bind-address=127.0.0.1",
 		"--port=" + strconv.Itoa(port), "--pid-file=" + filepath.Join(dir, "pid"), "--skip-log-bin", "--skip-name-resolve",
-	}, asRoot()...)
-	s.command = exec.Command(program, append(args, options...)...)
+	}, asRoot(), options)
+	s.command = exec.Command(args[0], args[1:]...)
 	s.command.Stdout, s.command.Stderr = log, log
 	// The server ends with this process, also where that is killed.
 	s.command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -140,7 +146,7 @@ func start(program, dir string, options []string) (*Server, error) {
 	if err := s.awaitReady(); err != nil {
 		s.Kill()
 		text, _ := os.ReadFile(log.Name())
-		return nil, fmt.Errorf("start mariadbd: %w\n%s", err, text)
+		return nil, fmt.Errorf("start the server: %w\n%s", err, text)
 	}
 	return s, nil
 }
