@@ -23,7 +23,7 @@ import (
 // +kubebuilder:rbac:groups=dbbench.dev,resources=dbbenchmarks,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=dbbench.dev,resources=dbbenchmarks/status,verbs=patch
 // +kubebuilder:rbac:groups=batch,resources=jobs,verbs=get;list;watch;create;delete
-// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch
 // +kubebuilder:rbac:groups="",resources=pods/log,verbs=get
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;create;patch;delete
 // +kubebuilder:rbac:groups="",resources=events,verbs=list
