@@ -14,7 +14,7 @@ ARCHITECTURES ?= amd64,arm64
 IMAGE_FILES := --entrypoint /manager --file $(CURDIR)/bin/linux-{arch}/manager=/manager --file $(CURDIR)/bin/linux-{arch}/runner=/runner
 comma := ,
 # Packages whose tests need a kube-apiserver and etcd.
-ENVTEST := ./controllers ./config/crd
+ENVTEST := ./controllers ./config/crd ./cmd/kubectl-dbbench
 
 ##@ Start here
 
@@ -35,8 +35,9 @@ check: verify lint ## See that generated files, layout and style hold.
 ##@ Build
 
 .PHONY: build
-build: ## Build bin/manager and bin/runner, static.
-	$(GO_BUILD) -o bin/ ./cmd/manager ./cmd/runner
+build: ## Build bin/manager, bin/runner and bin/kubectl-dbbench, static.
+	$(GO_BUILD) -o bin/ ./cmd/manager ./cmd/runner ./cmd/kubectl-dbbench
+	ln -sf kubectl-dbbench bin/kubectl_complete-dbbench
 
 .PHONY: image
 image: ## Build the image of both programs as bin/operator.tar, without a container engine.
