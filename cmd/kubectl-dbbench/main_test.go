@@ -160,7 +160,7 @@ func TestWithoutCluster(t *testing.T) {
 		{name: "validate", args: []string{"validate", "-f", "testdata/bench.yaml", "-f", "testdata/timed.yaml"}},
 		{name: "validate-stdin", args: []string{"validate", "-f", "-"}, stdin: string(bench)},
 		{name: "validate-list", args: []string{"validate", "-f", "testdata/list.json"}},
-		{name: "validate-directory", args: []string{"validate", "-f", "../../config/samples"}},
+		{name: "validate-directory", args: []string{"validate", "-R", "-f", "testdata/directory"}},
 		{name: "validate-wrong", args: []string{"validate", "-f", "testdata/wrong.yaml"}},
 		{name: "validate-nothing", args: []string{"validate", "-f", "testdata/secret.yaml"}},
 		{name: "validate-missing", args: []string{"validate", "-f", "testdata/missing.yaml"}},

@@ -122,7 +122,7 @@ func newPlanOf(p planned, throughput int64) (planOf, error) {
 	b := p.benchmark
 	of := planOf{
 		Name: b.Name, Workload: plan.WorkloadName(b.Spec.Workload), benchmark: b, throughput: throughput,
-		LimitSeconds: int64(len(p.runs)) * int64(resources.Timeout(b)/time.Second),
+		LimitSeconds: int64(len(p.runs)) * int64(plan.RunTimeout(&b.Spec)/time.Second),
 	}
 	total, known := time.Duration(0), true
 	for _, r := range p.runs {
