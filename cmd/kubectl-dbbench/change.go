@@ -15,9 +15,6 @@ import (
 	"dbbench.dev/operator/api/v1alpha1"
 )
 
-// requestAnnotation starts an execution when its value changes.
-const requestAnnotation = "dbbench.dev/run-requested-at"
-
 func newCancel(e *env) *cobra.Command {
 	return forEach(e, &cobra.Command{
 		Use:   "cancel NAME...",
@@ -43,7 +40,7 @@ func newRerun(e *env) *cobra.Command {
 	return forEach(e, &cobra.Command{
 		Use:   "rerun NAME...",
 		Short: "Run a benchmark once more",
-		Long: `Run a benchmark once more: the annotation ` + requestAnnotation + ` becomes the current time.
+		Long: `Run a benchmark once more: the annotation ` + v1alpha1.AnnotationRunRequestedAt + ` becomes the current time.
 An execution under way is cancelled. The results of earlier ones stay, as many as
 spec.historyLimit says.`,
 		Example: "  kubectl dbbench rerun nightly",
@@ -82,7 +79,7 @@ func forEach(e *env, cmd *cobra.Command, done string, do func(context.Context, *
 // rerun asks for an execution, and lifts a suspension that the plugin has set.
 func rerun(ctx context.Context, e *env, c *cluster, b *v1alpha1.DBBenchmark) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{
-		requestAnnotation: e.now().UTC().Format(time.RFC3339Nano),
+		v1alpha1.AnnotationRunRequestedAt: e.now().UTC().Format(time.RFC3339Nano),
 	}}})
 	if err != nil {
 		return err

@@ -194,12 +194,12 @@ func TestCancelResumeRerun(t *testing.T) {
 	step(false, "dbbenchmark.dbbench.dev/nightly resumed\n", "resume", "nightly")
 	step(true, "dbbenchmark.dbbench.dev/nightly cancelled\n", "cancel", "nightly")
 	step(false, "dbbenchmark.dbbench.dev/nightly rerun requested\n", "rerun", "nightly")
-	first := read(t, b).Annotations[requestAnnotation]
+	first := read(t, b).Annotations[v1alpha1.AnnotationRunRequestedAt]
 	if _, err := time.Parse(time.RFC3339, first); err != nil {
 		t.Error(err)
 	}
 	step(false, "dbbenchmark.dbbench.dev/nightly rerun requested\n", "rerun", "nightly")
-	if second := read(t, b).Annotations[requestAnnotation]; second == first {
+	if second := read(t, b).Annotations[v1alpha1.AnnotationRunRequestedAt]; second == first {
 		t.Error("the second request is no other than the first")
 	}
 	if o := inCluster(t.Context(), ns, "cancel", "weekly"); o.code != exitError || !strings.Contains(o.stderr, `"weekly" not found`) {
@@ -294,7 +294,7 @@ func TestRunAgain(t *testing.T) {
 		}
 		<-controller(t.Context(), t, ns, ended)
 		done := controller(t.Context(), t, ns, ended, func(b *v1alpha1.DBBenchmark) {
-			if b.Annotations[requestAnnotation] == "" {
+			if b.Annotations[v1alpha1.AnnotationRunRequestedAt] == "" {
 				ended(b)
 				return
 			}
@@ -320,8 +320,8 @@ func TestRunLiftsCancellation(t *testing.T) {
 	if err := admin.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "nightly"}, &b); err != nil {
 		t.Fatal(err)
 	}
-	if b.Spec.Suspend || b.Annotations[requestAnnotation] == "" {
-		t.Errorf("suspend %v, request %q", b.Spec.Suspend, b.Annotations[requestAnnotation])
+	if b.Spec.Suspend || b.Annotations[v1alpha1.AnnotationRunRequestedAt] == "" {
+		t.Errorf("suspend %v, request %q", b.Spec.Suspend, b.Annotations[v1alpha1.AnnotationRunRequestedAt])
 	}
 }
 

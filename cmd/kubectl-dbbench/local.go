@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -86,6 +87,7 @@ type local struct {
 	benchmark *v1alpha1.DBBenchmark
 	runs      []plan.Run
 	results   map[string]results.Envelope
+	cleanups  []plan.Attempt
 	servers   map[string]contract.Target
 	now       func() time.Time
 	show      func(*v1alpha1.DBBenchmark)
@@ -121,16 +123,18 @@ func here() string {
 func (l *local) execute(ctx context.Context) error {
 	b := l.benchmark
 	for {
-		d := plan.Next(l.now(), b, plan.Observed{Runs: l.runs, Results: l.results})
-		again := d.Begins(b) || d.Protect || d.Create != nil
+		d := plan.Next(l.now(), b, plan.Observed{Runs: l.runs, Results: l.results, Cleanups: l.cleanups})
+		again := d.Begins(b) || d.Protect || d.Create != nil || len(d.CleanUp) > 0
 		b.Status = d.Status
 		l.show(b)
+		if !again || d.Create != nil && ctx.Err() != nil {
+			return nil
+		}
 		if d.Protect {
 			b.Finalizers = append(b.Finalizers, plan.Finalizer)
 		}
-		if !again || d.Create != nil && ctx.Err() != nil {
-			l.cleanUp()
-			return nil
+		for _, c := range d.CleanUp {
+			l.cleanUp(c)
 		}
 		if d.Create != nil {
 			if err := l.do(ctx, *d.Create); err != nil {
@@ -170,13 +174,11 @@ func (l *local) runSpec(run plan.Run) (*contract.RunSpec, error) {
 
 // judge reads the record as the controller reads that of a pod.
 func (l *local) judge(run plan.Run, id contract.Run, record *recorder, result contract.Result) results.Envelope {
-	exit := corev1.ContainerStateTerminated{FinishedAt: metav1.NewTime(l.now())}
+	end := corev1.ContainerStateTerminated{FinishedAt: metav1.NewTime(l.now())}
 	if result.Outcome != contract.OutcomeSucceeded {
-		exit.ExitCode = 1
+		end.ExitCode = 1
 	}
-	report := plan.Report{Pod: &corev1.Pod{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{
-		Name: plan.RunnerContainer, State: corev1.ContainerState{Terminated: &exit},
-	}}}}}
+	report := plan.Report{Pod: new(pod(end))}
 	report.Record, report.Err = contract.ReadRecord(&record.text, id)
 	if report.Err == nil {
 		if report.Err = results.Check(report.Record); report.Err != nil {
@@ -189,7 +191,7 @@ func (l *local) judge(run plan.Run, id contract.Run, record *recorder, result co
 // showProgress shows how far a run is.
 func (l *local) showProgress(run plan.Run, p contract.Progress) {
 	b := l.benchmark.DeepCopy()
-	active := &v1alpha1.ActiveRun{ID: run.ID, Target: run.Target, Parameters: run.Parameters, Iteration: run.Iteration,
+	active := &v1alpha1.ActiveRun{ID: run.ID, Target: run.Target, Parameters: run.Parameters, Iteration: run.Iteration, Phase: string(p.Phase),
 		P99Micros: p.P99Nanos / int64(time.Microsecond)}
 	if p.PercentDone >= 0 {
 		active.PercentDone = &p.PercentDone
@@ -201,35 +203,33 @@ func (l *local) showProgress(run plan.Run, p contract.Progress) {
 	l.show(b)
 }
 
-// closingTime bounds the clean-up after the last run.
+// closingTime bounds a clean-up. It has this time also after an interruption.
 const closingTime = time.Minute
 
-// cleanUp drops what runs have kept in the servers for the runs after them.
-func (l *local) cleanUp() {
-	cleanup := l.benchmark.Spec.Cleanup
-	if cleanup == v1alpha1.CleanupNever || cleanup == v1alpha1.CleanupOnSuccess && failed(l.benchmark) {
-		return
-	}
-	// Also after an interruption.
+// cleanUp drops what runs have kept in a server for the runs after them.
+func (l *local) cleanUp(c plan.Cleanup) {
 	ctx, cancel := context.WithTimeout(context.Background(), closingTime)
 	defer cancel()
-	cleaned := map[string]bool{}
-	for _, run := range l.runs {
-		if _, done := l.results[run.ID]; !done || cleaned[run.Target] {
-			continue
-		}
-		cleaned[run.Target] = true
-		spec, err := l.runSpec(run)
-		if err == nil && spec.Prepare == contract.PreparePerRun {
-			continue // each has cleaned up after itself
-		}
-		if err == nil {
-			err = runner.Clean(ctx, spec, io.Discard)
-		}
-		if err != nil {
-			fmt.Fprintf(l.warnings, "warning: the data in target %s may still be there: %v\n", run.Target, err)
-		}
+	spec, err := l.runSpec(plan.Run{ID: "cleanup", Target: c.Target, Workload: c.Workload, Load: c.Load})
+	if err == nil {
+		err = runner.Clean(ctx, spec, io.Discard)
 	}
+	done := corev1.ContainerStateTerminated{}
+	if err != nil {
+		fmt.Fprintf(l.warnings, "warning: the data in target %s may still be there: %v\n", c.Target, err)
+		done.ExitCode = 1
+	}
+	l.cleanups = append(l.cleanups, plan.Attempt{
+		Execution: c.Execution, Target: c.Target, Dataset: c.Dataset,
+		Job: &batchv1.Job{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(l.now())}}, Pods: []corev1.Pod{pod(done)},
+	})
+}
+
+// pod is the place of a pod that has ended: what the planner knows of a runner.
+func pod(end corev1.ContainerStateTerminated) corev1.Pod {
+	return corev1.Pod{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{
+		Name: plan.RunnerContainer, State: corev1.ContainerState{Terminated: &end},
+	}}}}
 }
 
 // recorder keeps a record and looks at its progress as it is written, a line at a time.

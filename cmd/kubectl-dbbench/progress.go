@@ -98,7 +98,10 @@ func bar(s state, nameWidth, width int) string {
 	if p99 := s.p99Text(); p99 != "" {
 		line += " p99 " + p99
 	}
-	if s.reason != v1alpha1.ReasonRunning {
+	switch {
+	case s.reason == v1alpha1.ReasonRunning && s.rate == "":
+		line += " " + s.phase
+	case s.reason != v1alpha1.ReasonRunning:
 		line += " " + s.reason + s.note()
 	}
 	return clip(line, width)

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"dbbench.dev/operator/api/v1alpha1"
-	"dbbench.dev/operator/controllers/resources"
+	"dbbench.dev/operator/controllers/plan"
 	"dbbench.dev/operator/runner/contract"
 )
 
@@ -81,7 +81,7 @@ func (o *localOptions) address(t v1alpha1.Target, pick func([]string) string, de
 }
 
 func portOf(t v1alpha1.Target) string {
-	_, port := resources.Address("", t)
+	_, port := plan.Address("", t)
 	return strconv.Itoa(int(port))
 }
 

@@ -24,6 +24,8 @@ type state struct {
 	// they are not known.
 	rate string
 	p99  time.Duration
+	// phase is the part of its work that the run is in, "" where it is not known.
+	phase string
 }
 
 // stateOf reads the status of a benchmark. What it says of an earlier generation, or of
@@ -44,7 +46,7 @@ func stateOf(b *v1alpha1.DBBenchmark, stale string) state {
 	s.runs, s.total = e.Completed+e.Failed, e.Total
 	done := float64(s.runs)
 	if a := e.ActiveRun; a != nil && !s.ended {
-		s.rate, s.p99 = a.EventsPerSecond, time.Duration(a.P99Micros)*time.Microsecond
+		s.phase, s.rate, s.p99 = a.Phase, a.EventsPerSecond, time.Duration(a.P99Micros)*time.Microsecond
 		if a.PercentDone != nil {
 			done += float64(*a.PercentDone) / 100
 		}
