@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -19,15 +18,13 @@ import (
 )
 
 const (
-	// grace is how long clients may take to end their event when the run is stopped.
-	grace = 3 * time.Second
+	// grace is how long clients may take to end their event when the run is stopped, or
+	// the load's duration is over.
+	grace = 1500 * time.Millisecond
 	// closingTime bounds all that comes after the load: reading counters, checking and
 	// cleaning up. With the grace it keeps within the 30 s that Kubernetes gives a pod to
 	// end.
 	closingTime = 15 * time.Second
-	// maxThreads is up to how many sessions each may take a thread. With more of them the
-	// time is spent in queues, and threads cost memory and may be limited.
-	maxThreads = 128
 	// saturated is the share of its processors above which the runner says that it may
 	// have been the bottleneck, in percent.
 	saturated = 90
@@ -120,9 +117,6 @@ func (r *run) timeForLoad() time.Duration {
 // together is what the replicas of a run do together. It ends for all of them when it
 // ends for one with a failure.
 func (r *run) together(ctx context.Context) *contract.Failure {
-	if f := r.refuseUnbuilt(); f != nil {
-		return f
-	}
 	ctx, party, err := rendezvous.Join(ctx, r.spec, r.options.Replica)
 	if err != nil {
 		return mysql.FailureOf(err, contract.ClassRunnerError)
@@ -155,22 +149,6 @@ func (r *run) untilVerified(ctx context.Context) *contract.Failure {
 		}
 	}
 	return nil
-}
-
-// refuseUnbuilt names what the contract knows and this runner does not do yet.
-func (r *run) refuseUnbuilt() *contract.Failure {
-	l := r.spec.Load
-	switch {
-	case l.Rate > 0:
-		return unbuilt("spec.load.rate", "leave it out: the clients then send as soon as they can")
-	case l.Think > 0:
-		return unbuilt("spec.load.thinkTime", "leave it out")
-	}
-	return nil
-}
-
-func unbuilt(field, hint string) *contract.Failure {
-	return &contract.Failure{Class: contract.ClassInvalidRunSpec, Message: field + " is not supported by this runner yet", Hint: hint}
 }
 
 // endOf says why the context has ended, nil if it has not.
@@ -312,22 +290,17 @@ func (r *run) env(ctx context.Context, session *mysql.Session, guard *mysql.Guar
 // measure drives the load.
 func (r *run) measure(ctx context.Context) error {
 	need := r.workload.Requirements()
-	sessions := int(r.share.Clients) * need.Sessions
-	options := mysql.SessionOptions{
-		Database: r.spec.Target.Database, MultiStatements: need.MultiStatements, Blocking: sessions <= maxThreads,
-	}
-	restore := func() {}
-	if options.Blocking {
-		restore = reserveProcs(int(r.share.Clients))
-	}
 	r.usage = readUsage()
 	r.measured = r.options.Engine.Run(ctx, &engine.Job{
 		Workload: r.workload, Load: r.share, First: r.first, Total: int(r.load.Clients),
 		Ready: func(ctx context.Context) error { return r.party.Await(ctx, rendezvous.Connected) },
 		Phase: r.enter, Grace: grace, Monitor: &r.monitor,
-		Connect: func(ctx context.Context) (engine.Connection, error) { return r.connector.Open(ctx, options) },
+		Connect: func(ctx context.Context, how mysql.Transport) (engine.Connection, error) {
+			return r.connector.Open(ctx, mysql.SessionOptions{
+				Database: r.spec.Target.Database, MultiStatements: need.MultiStatements, Patient: true, Transport: how,
+			})
+		},
 	})
-	restore()
 	r.used(readUsage().since(r.usage))
 	r.warn()
 	if r.measured.Err != nil {
@@ -345,16 +318,6 @@ func (r *run) measure(ctx context.Context) error {
 func (r *run) used(u contract.RunnerUsage) {
 	u.Node = r.options.Node
 	r.environment.Runner = u
-}
-
-// reserveProcs gives each client whose calls block a P of the Go scheduler of its own,
-// and one more that is idle. A client that comes back from a call then goes on at once;
-// with fewer the threads pass them on to each other. It is no claim to processors: the
-// kernel shares those out.
-func reserveProcs(clients int) (restore func()) {
-	before := runtime.GOMAXPROCS(0)
-	runtime.GOMAXPROCS(max(before, clients+1))
-	return func() { runtime.GOMAXPROCS(before) }
 }
 
 // warn notes what a reader must know to trust the numbers.
@@ -474,7 +437,7 @@ func (r *run) report(failure *contract.Failure) (contract.Result, error) {
 	result := contract.Result{
 		Outcome: outcome(failure, m.Totals.Events), Failure: failure, Clients: r.share.Clients,
 		ElapsedNanos: int64(m.Elapsed), EndUnixNanos: time.Now().UnixNano(), Events: m.Totals.Events, Errors: m.Totals.Errors, ErrorsByNumber: m.Totals.ErrorsByNumber,
-		Attempts: m.Attempts, Retries: m.Retries, Reconnects: m.Statements.Reconnects,
+		Attempts: m.Attempts, Retries: m.Retries, Dropped: m.Totals.Dropped, Reconnects: m.Statements.Reconnects,
 		Reads: m.Statements.Reads, Writes: m.Statements.Writes, Other: m.Statements.Other,
 		Warnings: r.warnings, Checks: r.checks,
 	}

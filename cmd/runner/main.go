@@ -90,7 +90,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, getenv fu
 	}
 
 	result, err := runner.Run(ctx, spec, contract.NewEncoder(stdout), runner.Options{
-		Replica: replica, Version: version(), Engine: engine.Goroutines{}, Node: getenv(contract.NodeNameEnv),
+		Replica: replica, Version: version(), Engine: engine.Default(), Node: getenv(contract.NodeNameEnv),
 	})
 	if err != nil {
 		failure := &contract.Failure{Class: contract.ClassRunnerError, Message: "the record could not be written: " + err.Error()}

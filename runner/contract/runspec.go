@@ -156,9 +156,28 @@ type Load struct {
 	Duration Duration `json:"duration,omitzero"`
 	Warmup   Duration `json:"warmup,omitzero"`
 	// Rate is arrivals per second over all replicas (open loop); 0 is closed loop.
-	Rate     int64    `json:"rate,omitempty"`
-	Arrivals string   `json:"arrivals,omitempty"`
-	Think    Duration `json:"thinkTime,omitzero"`
+	Rate int64 `json:"rate,omitempty"`
+	// Arrivals is how an open loop spaces its events; empty is Poisson.
+	Arrivals string `json:"arrivals,omitempty"`
+	// Think is a pause of each client between two events of a closed loop.
+	Think Duration `json:"thinkTime,omitzero"`
+	// Ramp are steps that follow each other from the start of the measured part; the first
+	// holds in the warm-up, too. After them Clients and Rate hold.
+	Ramp []RampStep `json:"ramp,omitempty"`
+}
+
+// The arrival processes.
+const (
+	ArrivalsPoisson = "Poisson"
+	ArrivalsUniform = "Uniform"
+)
+
+// RampStep is a stretch of a ramp. It sets Clients, those that are active, or in an open
+// loop Rate.
+type RampStep struct {
+	For     Duration `json:"for"`
+	Clients int32    `json:"clients,omitempty"`
+	Rate    int64    `json:"rate,omitempty"`
 }
 
 // Duration is a time.Duration that JSON spells as Go does ("1m30s").

@@ -252,8 +252,35 @@ func (l *Load) validate() error {
 		return errors.New("load.thinkTime must not be negative")
 	case l.Rate < 0:
 		return fmt.Errorf("load.rate is %d, must not be negative", l.Rate)
-	case !slices.Contains([]string{"", "Poisson", "Uniform"}, l.Arrivals):
+	case !slices.Contains([]string{"", ArrivalsPoisson, ArrivalsUniform}, l.Arrivals):
 		return fmt.Errorf("load.arrivals is %q, must be Poisson or Uniform", l.Arrivals)
+	case l.Arrivals != "" && l.Rate == 0:
+		return errors.New("load.arrivals says how an open loop spaces its events: it needs load.rate")
+	case l.Think > 0 && l.Rate > 0:
+		return errors.New("load.thinkTime is of a closed loop: it excludes load.rate")
+	}
+	for i, step := range l.Ramp {
+		if err := step.validate(l); err != nil {
+			return fmt.Errorf("load.ramp[%d]%w", i, err)
+		}
+	}
+	return nil
+}
+
+func (s *RampStep) validate(l *Load) error {
+	switch {
+	case s.For <= 0:
+		return errors.New(".for must be greater than 0")
+	case (s.Clients != 0) == (s.Rate != 0):
+		return errors.New(": exactly one of clients and rate must be set")
+	case s.Clients < 0 || s.Clients > l.Clients:
+		return fmt.Errorf(".clients is %d, must be 1 to load.clients (%d), which holds after the ramp", s.Clients, l.Clients)
+	case s.Rate < 0:
+		return fmt.Errorf(".rate is %d, must be at least 1", s.Rate)
+	case s.Rate > 0 && l.Rate == 0:
+		return errors.New(".rate needs load.rate, which holds after the ramp")
+	case s.Clients > 0 && l.Rate > 0:
+		return errors.New(".clients is of a closed loop: with load.rate the steps set rate")
 	}
 	return nil
 }
@@ -274,6 +301,8 @@ func (s *RunSpec) validateRunner() error {
 		return errors.New("progressInterval must be greater than 0")
 	case s.Replicas > 1 && s.Load.Rate > 0 && s.Load.Rate < int64(s.Replicas):
 		return fmt.Errorf("runner.replicas is %d, must not exceed load.rate (%d)", s.Replicas, s.Load.Rate)
+	case s.Load.Rate > 0 && slices.ContainsFunc(s.Load.Ramp, func(step RampStep) bool { return step.Rate < int64(s.Replicas) }):
+		return fmt.Errorf("runner.replicas is %d, must not exceed a rate of load.ramp", s.Replicas)
 	case s.Rendezvous != nil:
 		return s.Rendezvous.validate()
 	}

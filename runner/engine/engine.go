@@ -8,10 +8,12 @@ import (
 
 	"dbbench.dev/operator/runner/contract"
 	"dbbench.dev/operator/runner/measure"
+	"dbbench.dev/operator/runner/mysql"
 	"dbbench.dev/operator/runner/workload"
 )
 
-// Engine is a way of driving clients. Goroutines is the one that runs anywhere.
+// Engine is a way of driving clients. Default is the best for the platform, Goroutines
+// the one that runs anywhere.
 type Engine interface {
 	// Run drives the job to its end, or until ctx ends. It returns what was measured in
 	// any case.
@@ -38,13 +40,13 @@ type Job struct {
 	// Ready is called once when all clients have connected, and returns when they may go.
 	// Its error ends the job. It may be nil.
 	Ready func(ctx context.Context) error
-	// Connect opens a session of a client.
-	Connect func(ctx context.Context) (Connection, error)
+	// Connect opens a session of a client, which waits as it is told.
+	Connect func(ctx context.Context, how mysql.Transport) (Connection, error)
 	// Phase is told which part begins, Connect, Warmup or Measure, on any goroutine. It
 	// may be nil.
 	Phase func(contract.Phase)
-	// Grace is how long clients may take to finish their event when the job is stopped,
-	// before their connections are closed.
+	// Grace is how long clients may take to finish their event when the job is stopped or
+	// Load.Duration is over, before their connections are closed.
 	Grace time.Duration
 	// Monitor watches the job from outside. It may be nil.
 	Monitor *Monitor
@@ -62,6 +64,11 @@ type Measurement struct {
 	Statements workload.Stats
 	// Attempts counts events and retries.
 	Attempts, Retries int64
+	// Wakeups say how late the clients woke that waited for the clock.
+	Wakeups measure.Wakeups
+	// LoopTime is that of all event loops together, and LoopIdle how much of it they
+	// waited. Both are zero where there is none.
+	LoopTime, LoopIdle time.Duration
 	// Err is what ended the job early, nil where its stop rule did. It does not say that
 	// ctx has ended.
 	Err error

@@ -43,6 +43,8 @@ type Recorder struct {
 	errors         int64
 	errorsByNumber map[uint16]int64
 	clamped        int64
+	late, dropped  int64
+	wakeups        *hdr.Histogram // nil while there was none
 }
 
 type operation struct {
@@ -76,18 +78,37 @@ type Client struct {
 type sample struct {
 	end, latency int64
 	operation    int32
-	errorNumber  int32 // -1 is success
+	errorNumber  int32 // or one of the kinds below
 }
+
+// The kinds of sample that are no error of an event.
+const (
+	success = -1 - iota
+	late
+	dropped
+	woken
+)
 
 // Success records an event of the given kind that ended at end and took latency.
 func (c *Client) Success(operation int, end, latency int64) {
-	c.add(sample{end, latency, int32(operation), -1})
+	c.add(sample{end, latency, int32(operation), success})
 }
 
 // Error records an event that failed with the server's error number, 0 where it had
 // none. Its latency is not recorded.
 func (c *Client) Error(end int64, number uint16) {
 	c.add(sample{end: end, errorNumber: int32(number)})
+}
+
+// Late records an arrival of an open loop that was started late.
+func (c *Client) Late(at int64) { c.add(sample{end: at, errorNumber: late}) }
+
+// Dropped records an arrival of an open loop that was never started.
+func (c *Client) Dropped(at int64) { c.add(sample{end: at, errorNumber: dropped}) }
+
+// Woken records a client that was to wake at at and did so late by lateness.
+func (c *Client) Woken(at, lateness int64) {
+	c.add(sample{end: at, latency: lateness, errorNumber: woken})
 }
 
 func (c *Client) add(s sample) {
@@ -113,8 +134,18 @@ func (r *Recorder) record(s *sample) {
 	if s.end < 0 {
 		return
 	}
-	if s.errorNumber >= 0 {
+	switch {
+	case s.errorNumber >= 0:
 		r.recordError(s.end, uint16(s.errorNumber))
+		return
+	case s.errorNumber == late:
+		r.late++
+		return
+	case s.errorNumber == dropped:
+		r.dropped++
+		return
+	case s.errorNumber == woken:
+		r.recordWakeup(s.latency)
 		return
 	}
 	latency := min(max(s.latency, MinLatency), MaxLatency)
@@ -134,6 +165,13 @@ func (r *Recorder) record(s *sample) {
 	r.series.success(s.end, latency)
 }
 
+func (r *Recorder) recordWakeup(lateness int64) {
+	if r.wakeups == nil {
+		r.wakeups = hdr.New(MinLatency, MaxLatency, seriesDigits)
+	}
+	_ = r.wakeups.RecordValue(min(max(lateness, MinLatency), MaxLatency)) // within the range
+}
+
 func (r *Recorder) recordError(at int64, number uint16) {
 	if _, known := r.errorsByNumber[number]; !known && len(r.errorsByNumber) >= maxErrorNumbers {
 		number = 0
@@ -149,13 +187,19 @@ type Totals struct {
 	ErrorsByNumber map[uint16]int64
 	// Clamped counts latencies outside of MinLatency to MaxLatency.
 	Clamped int64
+	// Late and Dropped count arrivals of an open loop that were started late, and not at
+	// all.
+	Late, Dropped int64
 }
+
+// Wakeups are how late clients woke that waited for the clock, in nanoseconds.
+type Wakeups struct{ Count, P99, Max int64 }
 
 // Totals returns the counts of what was flushed.
 func (r *Recorder) Totals() Totals {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	t := Totals{Events: r.events, Errors: r.errors, Clamped: r.clamped}
+	t := Totals{Events: r.events, Errors: r.errors, Clamped: r.clamped, Late: r.late, Dropped: r.dropped}
 	for number, n := range r.errorsByNumber {
 		if t.ErrorsByNumber == nil {
 			t.ErrorsByNumber = map[uint16]int64{}
@@ -163,6 +207,16 @@ func (r *Recorder) Totals() Totals {
 		t.ErrorsByNumber[number] = n
 	}
 	return t
+}
+
+// Wakeups returns the lateness of the clients that waited for the clock.
+func (r *Recorder) Wakeups() Wakeups {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.wakeups == nil {
+		return Wakeups{}
+	}
+	return Wakeups{r.wakeups.TotalCount(), r.wakeups.ValueAtQuantile(99), r.wakeups.Max()}
 }
 
 // Latest returns the last interval of the series that was complete at now; it is

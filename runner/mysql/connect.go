@@ -24,8 +24,14 @@ import (
 	"dbbench.dev/operator/runner/contract"
 )
 
-// connectTimeout bounds one attempt to connect, authentication included.
-const connectTimeout = 10 * time.Second
+const (
+	// connectTimeout bounds one attempt to connect, authentication included.
+	connectTimeout = 10 * time.Second
+	// A patient session makes so many attempts, with such pauses between them.
+	connectTries = 10
+	firstPause   = 50 * time.Millisecond
+	maxPause     = time.Second
+)
 
 // maxPacket is the most that a server takes. What this one takes, preflight knows, and
 // the driver need not ask.
@@ -172,7 +178,7 @@ func (e *tlsError) Unwrap() error { return e.err }
 
 // attempt follows one attempt to connect.
 type attempt struct {
-	blocking bool
+	own      bool // the socket is not for Go's poller
 	conn     net.Conn
 	verified bool // the server's certificate was accepted
 }
@@ -189,13 +195,31 @@ func dial(ctx context.Context, network, address string) (net.Conn, error) {
 	if !ok {
 		return conn, nil
 	}
-	if a.blocking {
-		if conn, err = newBlockingConn(conn); err != nil {
+	if a.own {
+		if conn, err = ownSocket(conn); err != nil {
 			return nil, &dialError{err}
 		}
 	}
 	a.conn = conn
 	return conn, nil
+}
+
+// openPatiently opens a connection, if that is asked for in several attempts. mysqlslap
+// makes as many; the pauses grow up to maxPause.
+func (c *Connector) openPatiently(ctx context.Context, options SessionOptions) (driver.Conn, net.Conn, error) {
+	pause := firstPause
+	for try := 1; ; try++ {
+		conn, socket, err := c.open(ctx, options)
+		if err == nil || !options.Patient || try == connectTries || !IsTransientConnect(err) {
+			return conn, socket, err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return nil, nil, err
+		}
+		pause = min(2*pause, maxPause)
+	}
 }
 
 // open opens a connection. The second result is its socket, which may be closed from
@@ -211,19 +235,20 @@ func (c *Connector) open(ctx context.Context, options SessionOptions) (conn driv
 	if c.plain.Load() {
 		config.TLS = nil
 	}
-	conn, socket, err = connectOnce(ctx, config, options.Blocking)
+	own := options.Blocking || options.Waiter != nil
+	conn, socket, err = connectOnce(ctx, config, own)
 	var te *tlsError
 	if errors.As(err, &te) && c.target.TLS.Mode == contract.TLSPreferred {
 		config.TLS = nil
-		if conn, socket, err = connectOnce(ctx, config, options.Blocking); err == nil {
+		if conn, socket, err = connectOnce(ctx, config, own); err == nil {
 			c.plain.Store(true)
 		}
 	}
 	return conn, socket, err
 }
 
-func connectOnce(ctx context.Context, config *driverpkg.Config, blocking bool) (driver.Conn, net.Conn, error) {
-	a := &attempt{blocking: blocking}
+func connectOnce(ctx context.Context, config *driverpkg.Config, own bool) (driver.Conn, net.Conn, error) {
+	a := &attempt{own: own}
 	if config.TLS != nil {
 		config.TLS = watchHandshake(config.TLS, a)
 	}

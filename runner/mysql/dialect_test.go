@@ -41,7 +41,7 @@ func TestDialectAuthentication(t *testing.T) {
 		}},
 	} {
 		t.Run(tt.server, func(t *testing.T) {
-			ca, cert, key := certificates(t, "db.example")
+			ca, cert, key := mariadb.Certificates(t, "db.example")
 			options := append(tt.options, "--ssl-ca="+ca, "--ssl-cert="+cert, "--ssl-key="+key)
 			server := mariadb.StartUnpacked(t, tt.server, options...)
 			for plugin, identified := range tt.users {
@@ -88,8 +88,8 @@ func TestDialectUnknownPlugin(t *testing.T) {
 func TestDialectTLS(t *testing.T) {
 	for _, name := range []string{mariadb.MySQL9, mariadb.MariaDB1011, mariadb.MariaDB118} {
 		t.Run(name, func(t *testing.T) {
-			ca, cert, key := certificates(t, "db.example")
-			otherCA, _, _ := certificates(t, "db.example")
+			ca, cert, key := mariadb.Certificates(t, "db.example")
+			otherCA, _, _ := mariadb.Certificates(t, "db.example")
 			server := mariadb.StartUnpacked(t, name, "--ssl-ca="+ca, "--ssl-cert="+cert, "--ssl-key="+key)
 			for _, tt := range []struct {
 				tls      contract.TLS
@@ -195,7 +195,7 @@ func TestDialectSocket(t *testing.T) {
 			server := mariadb.StartUnpacked(t, name, "--skip-networking")
 			to := target(t, server)
 			to.Host, to.Port, to.Socket = "", 0, server.Socket
-			rows, err := mustOpen(t, to, SessionOptions{Blocking: true}).table("SELECT 1")
+			rows, err := mustOpen(t, to, SessionOptions{Transport: Transport{Blocking: true}}).table("SELECT 1")
 			if err != nil || rows[0][0] != "1" {
 				t.Errorf("%v, %v", rows, err)
 			}

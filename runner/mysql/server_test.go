@@ -4,14 +4,7 @@ package mysql
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"errors"
-	"math/big"
 	"net"
 	"os"
 	"path/filepath"
@@ -66,7 +59,7 @@ func TestSession(t *testing.T) {
 	server.Exec(t, "CREATE DATABASE dbbench", "CREATE TABLE dbbench.t (id INT AUTO_INCREMENT PRIMARY KEY, n BIGINT, s VARCHAR(20), b VARBINARY(20))")
 	for _, blocking := range []bool{false, true} {
 		server.Exec(t, "TRUNCATE dbbench.t")
-		s := mustOpen(t, target(t, server), SessionOptions{Database: "dbbench", MultiStatements: true, Blocking: blocking})
+		s := mustOpen(t, target(t, server), SessionOptions{Database: "dbbench", MultiStatements: true, Transport: Transport{Blocking: blocking}})
 
 		insert, err := s.Prepare("INSERT INTO t (n, s, b) VALUES (?, ?, ?)")
 		if err != nil {
@@ -142,7 +135,7 @@ func TestTheEndOfTheContextEndsACall(t *testing.T) {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		s, err := c.Open(ctx, SessionOptions{Blocking: blocking})
+		s, err := c.Open(ctx, SessionOptions{Transport: Transport{Blocking: blocking}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -184,42 +177,9 @@ func TestSilentServer(t *testing.T) {
 	}
 }
 
-// certificates makes an authority and a certificate for the name.
-func certificates(t *testing.T, name string) (ca, cert, key string) {
-	t.Helper()
-	dir := t.TempDir()
-	write := func(file, kind string, der []byte) string {
-		path := filepath.Join(dir, file)
-		if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
-	check := func(err error) {
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	caKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	check(err)
-	authority := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"}, IsCA: true,
-		BasicConstraintsValid: true, NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageCertSign}
-	caDER, err := x509.CreateCertificate(rand.Reader, authority, authority, &caKey.PublicKey, caKey)
-	check(err)
-	leafKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	check(err)
-	leaf := &x509.Certificate{SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name},
-		NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageDigitalSignature}
-	leafDER, err := x509.CreateCertificate(rand.Reader, leaf, authority, &leafKey.PublicKey, caKey)
-	check(err)
-	keyDER, err := x509.MarshalECPrivateKey(leafKey)
-	check(err)
-	return write("ca.crt", "CERTIFICATE", caDER), write("tls.crt", "CERTIFICATE", leafDER), write("tls.key", "EC PRIVATE KEY", keyDER)
-}
-
 func TestTLSModes(t *testing.T) {
-	ca, cert, key := certificates(t, "db.example")
-	otherCA, _, _ := certificates(t, "db.example")
+	ca, cert, key := mariadb.Certificates(t, "db.example")
+	otherCA, _, _ := mariadb.Certificates(t, "db.example")
 	server := mariadb.Start(t, "--ssl-ca="+ca, "--ssl-cert="+cert, "--ssl-key="+key)
 	// What a Go client does not speak: the handshake fails.
 	old := mariadb.Start(t, "--ssl-ca="+ca, "--ssl-cert="+cert, "--ssl-key="+key, "--tls-version=TLSv1.1")
@@ -252,7 +212,7 @@ func TestTLSModes(t *testing.T) {
 		for _, blocking := range []bool{false, true} {
 			to := target(t, tt.server)
 			to.TLS = tt.tls
-			s, err := open(t, to, SessionOptions{Blocking: blocking})
+			s, err := open(t, to, SessionOptions{Transport: Transport{Blocking: blocking}})
 			if tt.fails != "" {
 				if err == nil {
 					t.Errorf("%s: connected", tt.name)

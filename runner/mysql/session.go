@@ -37,9 +37,10 @@ type SessionOptions struct {
 	// Database is selected on connecting; empty selects none.
 	Database        string
 	MultiStatements bool
-	// Blocking has the calls block in the kernel, on Linux, which answers soonest and
-	// takes a thread for each session that waits.
-	Blocking bool
+	// Patient has connecting, also anew, tried again where the reason may pass: the server
+	// is full for the moment, or just starts.
+	Patient bool
+	Transport
 }
 
 // driverConn is what is used of the driver's connection.
@@ -70,8 +71,20 @@ func (c *Connector) Open(ctx context.Context, options SessionOptions) (*Session,
 	return s, nil
 }
 
-func (s *Session) connect() error {
-	conn, socket, err := s.connector.open(s.ctx, s.options)
+// connect opens the connection, which blocks, and has it wait as the options say.
+func (s *Session) connect() (err error) {
+	if s.options.Waiter == nil {
+		return s.dial()
+	}
+	s.options.Waiter.Elsewhere(func() { err = s.dial() })
+	if err != nil {
+		return err
+	}
+	return attach(s.socket, s.options.Waiter)
+}
+
+func (s *Session) dial() error {
+	conn, socket, err := s.connector.openPatiently(s.ctx, s.options)
 	if err != nil {
 		return err
 	}
@@ -98,7 +111,7 @@ func (s *Session) Close() error {
 func (s *Session) kill() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_ = s.socket.Close() // what can fail here is closed as well
+	interrupt(s.socket)
 }
 
 // Stats are the counts so far.
@@ -162,13 +175,14 @@ func (s *Session) ExecPrepared(h workload.Handle, args []workload.Arg) (result w
 // QueryPrepared is part of workload.Session.
 func (s *Session) QueryPrepared(h workload.Handle, args []workload.Arg, row workload.RowFunc) (err error) {
 	defer s.connector.wary(&err)
-	if row == nil {
-		_, err := s.prepared[h].Exec(s.arguments(args))
-		return s.read(err)
-	}
 	rows, err := s.prepared[h].Query(s.arguments(args))
 	if err != nil {
 		return err
+	}
+	if row == nil {
+		// Closing reads the rows to their end without looking into them. The driver's Exec
+		// would do so, too, but waits for the columns, which MariaDB sends once only.
+		return s.read(rows.Close())
 	}
 	return s.read(s.each(rows, row))
 }

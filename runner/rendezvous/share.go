@@ -8,8 +8,8 @@ import (
 )
 
 // Divide returns a replica's share of a load and the index of its first client among
-// those of all replicas. The shares add up to the load exactly: clients, and rate, to
-// within one of each other; events as the clients are. Times, and what counts per
+// those of all replicas. The shares add up to the load exactly: clients, and rate, those
+// of a ramp too, to within one of each other; events as the clients are. Times, and what counts per
 // client, are the same for all. Load has the workload's conventions put in.
 func Divide(load contract.Load, replica, replicas int32) (share contract.Load, first int, err error) {
 	if replicas == 1 {
@@ -24,8 +24,18 @@ func Divide(load contract.Load, replica, replicas int32) (share contract.Load, f
 	share = load
 	share.Clients = int32(end - begin)
 	share.Events = part(load.Events, end, load.Clients) - part(load.Events, begin, load.Clients)
-	share.Rate = start(load.Rate, replica+1, replicas) - start(load.Rate, replica, replicas)
+	share.Rate = dealt(load.Rate, replica, replicas)
+	share.Ramp = nil
+	for _, s := range load.Ramp {
+		s.Clients, s.Rate = int32(dealt(int64(s.Clients), replica, replicas)), dealt(s.Rate, replica, replicas)
+		share.Ramp = append(share.Ramp, s)
+	}
 	return share, int(begin), nil
+}
+
+// dealt is a replica's part of n.
+func dealt(n int64, replica, replicas int32) int64 {
+	return start(n, replica+1, replicas) - start(n, replica, replicas)
 }
 
 // start is how many of n the replicas before one have, when n is dealt evenly.

@@ -505,11 +505,11 @@ func TestLinkBenchEventDoesNotAllocate(t *testing.T) {
 
 func TestLinkBenchLoad(t *testing.T) {
 	w := newLinkBench(linkBenchOptions())
-	if got, want := w.Load(contract.Load{Clients: 100}), (contract.Load{Clients: 100, EventsPerClient: 500000, Duration: contract.Duration(100000 * time.Second)}); got != want {
+	if got, want := w.Load(contract.Load{Clients: 100}), (contract.Load{Clients: 100, EventsPerClient: 500000, Duration: contract.Duration(100000 * time.Second)}); !reflect.DeepEqual(got, want) {
 		t.Errorf("load %+v, want %+v", got, want)
 	}
 	asked := contract.Load{Clients: 3, Events: 7}
-	if got := w.Load(asked); got != asked {
+	if got := w.Load(asked); !reflect.DeepEqual(got, asked) {
 		t.Errorf("load %+v, want %+v", got, asked)
 	}
 }

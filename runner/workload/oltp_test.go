@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -416,7 +417,7 @@ func TestOLTPLoad(t *testing.T) {
 	} {
 		opts := oltpOptions(contract.OLTPReadWrite)
 		opts.Compat = tt.compat
-		if got := newOLTP(opts).Load(tt.in); got != tt.want {
+		if got := newOLTP(opts).Load(tt.in); !reflect.DeepEqual(got, tt.want) {
 			t.Errorf("%s: got %+v, want %+v", tt.compat, got, tt.want)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -237,7 +238,7 @@ func TestPayloadStopRules(t *testing.T) {
 		opts.TablePerClient = tt.perClient
 		p := newPayload(opts)
 		tt.load.Clients = 3
-		if got := p.Load(tt.load); got != tt.load {
+		if got := p.Load(tt.load); !reflect.DeepEqual(got, tt.load) {
 			t.Errorf("%+v: load became %+v", tt, got)
 		}
 		for i, want := range tt.want {

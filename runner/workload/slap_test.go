@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -155,7 +156,7 @@ func TestSlapLoad(t *testing.T) {
 	} {
 		opts := options()
 		opts.UniqueQueries, opts.ExactCounts = 10, tt.exact
-		if got := newSlap(opts).Load(tt.in); got != tt.want {
+		if got := newSlap(opts).Load(tt.in); !reflect.DeepEqual(got, tt.want) {
 			t.Errorf("%s: got %+v, want %+v", tt.name, got, tt.want)
 		}
 	}

@@ -82,7 +82,8 @@ func New(dir string, options ...string) (*Server, error) {
 		return nil, err
 	}
 	data := filepath.Join(dir, "data")
-	args := []string{"--no-defaults", "--datadir=" + data, "--auth-root-authentication-method=normal", "--skip-test-db"}
+	// Servers that share a directory of temporary files have been seen to take each other's.
+	args := []string{"--no-defaults", "--datadir=" + data, "--tmpdir=" + dir, "--auth-root-authentication-method=normal", "--skip-test-db"}
 	if out, err := exec.Command(install, append(args, asRoot()...)...).CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("mariadb-install-db: %w\n%s", err, out)
 	}
@@ -134,7 +135,7 @@ func start(program []string, dir string, options []string) (*Server, error) {
 	s := &Server{Host: "127.0.0.1", Port: port, Socket: filepath.Join(dir, "s"), dir: dir, exited: make(chan struct{})}
 	args := slices.Concat(program, []string{
 		"--datadir=" + filepath.Join(dir, "data"), "--socket=" + s.Socket, "--bind-address=127.0.0.1",
-		"--port=" + strconv.Itoa(port), "--pid-file=" + filepath.Join(dir, "pid"), "--skip-log-bin", "--skip-name-resolve",
+		"--port=" + strconv.Itoa(port), "--pid-file=" + filepath.Join(dir, "pid"), "--tmpdir=" + dir, "--skip-log-bin", "--skip-name-resolve",
 	}, asRoot(), options)
 	s.command = exec.Command(args[0], args[1:]...)
 	s.command.Stdout, s.command.Stderr = log, log
@@ -287,3 +288,6 @@ func (s *Server) Status(t testing.TB, names ...string) map[string]int64 {
 	}
 	return out
 }
+
+// PID is the server's process.
+func (s *Server) PID() int { return s.command.Process.Pid }

@@ -12,6 +12,7 @@ import (
 	driverpkg "github.com/go-sql-driver/mysql"
 
 	"dbbench.dev/operator/runner/contract"
+	"dbbench.dev/operator/runner/mysql"
 	"dbbench.dev/operator/runner/workload"
 )
 
@@ -84,7 +85,7 @@ type pool struct {
 	last              *connection
 }
 
-func (p *pool) connect(ctx context.Context) (Connection, error) {
+func (p *pool) connect(ctx context.Context, _ mysql.Transport) (Connection, error) {
 	n := p.total.Add(1)
 	if p.fail != nil {
 		if err := p.fail(n); err != nil {
@@ -99,16 +100,28 @@ func (p *pool) connect(ctx context.Context) (Connection, error) {
 	return c, nil
 }
 
-func drive(t *testing.T, w *fake, p *pool, load contract.Load) Measurement {
+// engines are those that there are here.
+var engines = map[string]Engine{"goroutines": Goroutines{}, "default": Default()}
+
+// forEach runs a test on each engine.
+func forEach(t *testing.T, test func(t *testing.T, e Engine)) {
+	for name, e := range engines {
+		t.Run(name, func(t *testing.T) { test(t, e) })
+	}
+}
+
+func drive(t *testing.T, e Engine, w *fake, p *pool, load contract.Load) Measurement {
 	t.Helper()
-	m := Goroutines{}.Run(t.Context(), &Job{Workload: w, Load: load, Connect: p.connect, Grace: 100 * time.Millisecond, Monitor: &Monitor{}})
+	m := e.Run(t.Context(), &Job{Workload: w, Load: load, Connect: p.connect, Grace: 100 * time.Millisecond, Monitor: &Monitor{}})
 	if open := p.open.Load(); open != 0 {
 		t.Errorf("%d connections are open", open)
 	}
 	return m
 }
 
-func TestStopRules(t *testing.T) {
+func TestStopRules(t *testing.T) { forEach(t, stopRules) }
+
+func stopRules(t *testing.T, e Engine) {
 	for _, tt := range []struct {
 		name string
 		load contract.Load
@@ -121,7 +134,7 @@ func TestStopRules(t *testing.T) {
 	} {
 		for _, inRun := range []bool{false, true} {
 			w, p := &fake{need: workload.Requirements{ConnectInRun: inRun, Sessions: 2}}, &pool{}
-			m := drive(t, w, p, tt.load)
+			m := drive(t, e, w, p, tt.load)
 			if m.Err != nil || m.Totals.Events != tt.want || w.events.Load() != tt.want || m.Attempts != tt.want {
 				t.Errorf("%s: %v, %d events recorded, %d done, want %d", tt.name, m.Err, m.Totals.Events, w.events.Load(), tt.want)
 			}
@@ -133,7 +146,9 @@ func TestStopRules(t *testing.T) {
 }
 
 // TestClientsThatAreDone: a client may end by itself, and the others go on.
-func TestClientsThatAreDone(t *testing.T) {
+func TestClientsThatAreDone(t *testing.T) { forEach(t, clientsThatAreDone) }
+
+func clientsThatAreDone(t *testing.T, e Engine) {
 	shares := func(client int, n int64) (int, error) {
 		if n > int64(client) {
 			return 0, workload.ErrDone
@@ -142,25 +157,27 @@ func TestClientsThatAreDone(t *testing.T) {
 	}
 	for _, load := range []contract.Load{{Clients: 4}, {Clients: 4, Duration: contract.Duration(time.Minute)}, {Clients: 4, Events: 1000}} {
 		w := &fake{event: shares}
-		m := drive(t, w, &pool{}, load)
+		m := drive(t, e, w, &pool{}, load)
 		if m.Err != nil || m.Totals.Events != 0+1+2+3 || m.Attempts != 6 || m.Totals.Errors != 0 || w.closed.Load() != 4 {
 			t.Errorf("%+v: %+v, %d closed", load, m, w.closed.Load())
 		}
 	}
 	// In the warm-up, too.
 	w := &fake{event: shares}
-	if m := drive(t, w, &pool{}, contract.Load{Clients: 4, Warmup: contract.Duration(time.Minute)}); m.Err != nil || m.Totals.Events != 0 {
+	if m := drive(t, e, w, &pool{}, contract.Load{Clients: 4, Warmup: contract.Duration(time.Minute)}); m.Err != nil || m.Totals.Events != 0 {
 		t.Errorf("%+v", m)
 	}
 }
 
-func TestDurationAndWarmup(t *testing.T) {
+func TestDurationAndWarmup(t *testing.T) { forEach(t, durationAndWarmup) }
+
+func durationAndWarmup(t *testing.T, e Engine) {
 	const step = 60 * time.Millisecond
 	w := &fake{event: func(int, int64) (int, error) { time.Sleep(step / 20); return 1, nil }}
 	phases := make(chan contract.Phase, 10)
 	p := &pool{}
 	began := time.Now()
-	m := Goroutines{}.Run(t.Context(), &Job{
+	m := e.Run(t.Context(), &Job{
 		Workload: w, Connect: p.connect, Grace: time.Second, Phase: func(p contract.Phase) { phases <- p },
 		Load: contract.Load{Clients: 2, Duration: contract.Duration(2 * step), Warmup: contract.Duration(step)},
 	})
@@ -180,7 +197,9 @@ func TestDurationAndWarmup(t *testing.T) {
 	}
 }
 
-func TestActions(t *testing.T) {
+func TestActions(t *testing.T) { forEach(t, actions) }
+
+func actions(t *testing.T, e Engine) {
 	deadlock := &driverpkg.MySQLError{Number: 1213}
 	odd := func(_ int, n int64) (int, error) {
 		if n%2 == 1 {
@@ -190,31 +209,24 @@ func TestActions(t *testing.T) {
 	}
 	load := contract.Load{Clients: 2, EventsPerClient: 10}
 
-	m := drive(t, &fake{event: odd, action: workload.Skip}, &pool{}, load)
+	m := drive(t, e, &fake{event: odd, action: workload.Skip}, &pool{}, load)
 	if m.Err != nil || m.Totals.Events != 10 || m.Totals.Errors != 10 || m.Totals.ErrorsByNumber[1213] != 10 || m.Attempts != 20 || m.Retries != 0 {
 		t.Errorf("skip: %+v", m)
 	}
-	m = drive(t, &fake{event: odd, action: workload.Retry}, &pool{}, load)
+	m = drive(t, e, &fake{event: odd, action: workload.Retry}, &pool{}, load)
 	if m.Err != nil || m.Totals.Events != 20 || m.Totals.Errors != 0 || m.Attempts != 40 || m.Retries != 20 {
 		t.Errorf("retry: %+v", m)
 	}
 	w := &fake{event: odd, action: workload.Fail}
-	m = drive(t, w, &pool{}, contract.Load{Clients: 3})
+	m = drive(t, e, w, &pool{}, contract.Load{Clients: 3})
 	if !errors.Is(m.Err, deadlock) || m.Totals.Errors < 1 || m.Totals.Events != 0 || w.closed.Load() != 0 {
 		t.Errorf("fail: %+v, %d closed", m, w.closed.Load())
 	}
 }
 
-func TestConnecting(t *testing.T) {
-	transient := func(n int64) error {
-		if n <= 3 {
-			return &driverpkg.MySQLError{Number: 1040}
-		}
-		return nil
-	}
-	if m := drive(t, &fake{}, &pool{fail: transient}, contract.Load{Clients: 1, EventsPerClient: 1}); m.Err != nil || m.Totals.Events != 1 {
-		t.Errorf("a server that is full for a moment: %v", m.Err)
-	}
+func TestConnecting(t *testing.T) { forEach(t, connecting) }
+
+func connecting(t *testing.T, e Engine) {
 	denied := func(n int64) error {
 		if n == 2 {
 			return &driverpkg.MySQLError{Number: 1045}
@@ -224,7 +236,7 @@ func TestConnecting(t *testing.T) {
 	for _, inRun := range []bool{false, true} {
 		w := &fake{need: workload.Requirements{ConnectInRun: inRun}, event: func(int, int64) (int, error) { time.Sleep(time.Millisecond); return 0, nil }}
 		p := &pool{fail: denied}
-		m := drive(t, w, p, contract.Load{Clients: 2})
+		m := drive(t, e, w, p, contract.Load{Clients: 2})
 		var f *contract.Failure
 		if !errors.As(m.Err, &f) || f.Class != contract.ClassAuthenticationFailed || p.total.Load() != 2 {
 			t.Errorf("a server that refuses: %v after %d tries", m.Err, p.total.Load())
@@ -235,7 +247,9 @@ func TestConnecting(t *testing.T) {
 	}
 }
 
-func TestContextEndsTheJob(t *testing.T) {
+func TestContextEndsTheJob(t *testing.T) { forEach(t, contextEndsTheJob) }
+
+func contextEndsTheJob(t *testing.T, e Engine) {
 	ctx, cancel := context.WithCancel(t.Context())
 	p := &pool{}
 	w := &fake{event: func(client int, n int64) (int, error) {
@@ -251,7 +265,7 @@ func TestContextEndsTheJob(t *testing.T) {
 		time.Sleep(time.Millisecond)
 		return 0, nil
 	}}
-	m := Goroutines{}.Run(ctx, &Job{Workload: w, Load: contract.Load{Clients: 2}, Connect: p.connect, Grace: 20 * time.Millisecond})
+	m := e.Run(ctx, &Job{Workload: w, Load: contract.Load{Clients: 2}, Connect: p.connect, Grace: 20 * time.Millisecond})
 	if m.Err != nil || m.Totals.Errors != 0 || m.Totals.Events < 2 || p.open.Load() != 0 {
 		t.Errorf("%+v, %d connections open", m, p.open.Load())
 	}
@@ -261,7 +275,7 @@ func TestContextEndsTheJob(t *testing.T) {
 
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if m := (Goroutines{}).Run(ended, &Job{Workload: &fake{}, Load: contract.Load{Clients: 2, EventsPerClient: 1 << 40}, Connect: p.connect}); m.Err != nil {
+	if m := e.Run(ended, &Job{Workload: &fake{}, Load: contract.Load{Clients: 2, EventsPerClient: 1 << 40}, Connect: p.connect}); m.Err != nil {
 		t.Errorf("a job that was over before it began: %v", m.Err)
 	}
 }
@@ -293,7 +307,11 @@ func TestMonitor(t *testing.T) {
 }
 
 func BenchmarkEvent(b *testing.B) {
-	w := &fake{event: func(int, int64) (int, error) { return 0, nil }}
-	b.ReportAllocs()
-	Goroutines{}.Run(b.Context(), &Job{Workload: w, Connect: (&pool{}).connect, Load: contract.Load{Clients: 1, EventsPerClient: int64(b.N)}})
+	for name, e := range engines {
+		b.Run(name, func(b *testing.B) {
+			w := &fake{event: func(int, int64) (int, error) { return 0, nil }}
+			b.ReportAllocs()
+			e.Run(b.Context(), &Job{Workload: w, Connect: (&pool{}).connect, Load: contract.Load{Clients: 1, EventsPerClient: int64(b.N)}})
+		})
+	}
 }

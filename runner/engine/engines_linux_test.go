@@ -1,0 +1,3 @@
+package engine
+
+func init() { engines["coroutines"] = Coroutines{Loops: 2} }
