@@ -306,6 +306,13 @@ func (r *run) measure(ctx context.Context) error {
 	if r.measured.Err != nil {
 		return r.measured.Err
 	}
+	if reporter, ok := r.workload.(workload.Reporter); ok {
+		warnings, err := reporter.Report()
+		if err != nil {
+			return err
+		}
+		r.warnings = append(r.warnings, warnings...)
+	}
 	// Clients of other replicas may have left nothing to do for those here.
 	idle := !r.leads() && r.measured.Attempts == 0
 	if r.measured.Totals.Events == 0 && !idle && ctx.Err() == nil {
@@ -490,7 +497,22 @@ func (r *run) enter(p contract.Phase) {
 func (r *run) progress() {
 	p := contract.Progress{Phase: contract.Phase(r.phase.Load().(string)), ElapsedNanos: int64(time.Since(r.began))}
 	r.monitor.Progress(time.Now(), &p)
+	if p.Phase == contract.PhaseMeasure {
+		r.expectEnd(&p)
+	}
 	_ = r.enc.Progress(p)
+}
+
+// expectEnd fills in how far clients are that end by themselves, where that is nearer
+// than what the stop rules say.
+func (r *run) expectEnd(p *contract.Progress) {
+	ender, ok := r.workload.(workload.Ender)
+	if !ok {
+		return
+	}
+	if ends := ender.Ends(); ends > 0 {
+		p.PercentDone = max(p.PercentDone, int32(min(100, (p.Events+p.Errors)*100/ends)))
+	}
 }
 
 // reportProgress writes progress at the interval of the spec until it is stopped.

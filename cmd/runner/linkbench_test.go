@@ -375,7 +375,7 @@ func linkBenchFailedRequests(t *testing.T, server *mariadb.Server) {
 		return p.wait()
 	}
 	f := mustFail(t, run(5), contract.ClassWorkloadFailed)
-	if f.MySQLError != 1146 || !strings.HasPrefix(f.Message, "6 operations of a client failed") {
+	if f.MySQLError != 1146 || !strings.HasPrefix(f.Message, "all clients stopped after 6 failed operations") {
 		t.Errorf("failure %+v", f)
 	}
 	o := run(-1)

@@ -27,7 +27,7 @@ const (
 	// MaxHistogramParts bounds the pieces of one histogram.
 	MaxHistogramParts = 64
 	// MaxOperations bounds the kinds of event of a workload.
-	MaxOperations = 64
+	MaxOperations = 256
 	// MaxIntervals bounds the time series.
 	MaxIntervals = 600
 	// MaxTerminationBytes is the longest termination message that Kubernetes keeps.

@@ -136,8 +136,7 @@ func (w *linkBench) NewClient(i, _ int) Client {
 }
 
 // OnError has an operation run again after a deadlock or a lock that was held for too
-// long, as often as it takes. One that failed for another reason is passed over, until
-// a client has seen too many.
+// long, as often as it takes. One that failed for another reason is passed over.
 func (w *linkBench) OnError(err error) Action {
 	var failure *contract.Failure
 	var reconnect *reconnectError
@@ -155,12 +154,26 @@ func lockFailed(err error) bool {
 	return n == erLockDeadlock || n == erLockWaitTimeout
 }
 
-// tooManyFailures is the failure with which a client gives up, which ends the run: with
-// one client less it would be another.
-func tooManyFailures(failures int64, last error) error {
-	return errors.Join(&contract.Failure{Class: contract.ClassWorkloadFailed, MySQLError: errorNumber(last),
-		Message: fmt.Sprintf("%d operations of a client failed; the last: %v", failures, last),
-		Hint:    "find out why, or raise spec.workload.linkbench.maxFailedRequests; with -1 the run goes on whatever fails"}, last)
+// Report says how many clients have seen too many failures. As the tool's requesters
+// they stop, and the others go on; where none is left, the run has failed.
+func (w *linkBench) Report() (warnings []string, err error) {
+	var stopped int
+	var last error
+	for _, c := range w.clients {
+		if c.gaveUp() {
+			stopped, last = stopped+1, c.lastFailure
+		}
+	}
+	const hint = "find out why, or raise spec.workload.linkbench.maxFailedRequests; with -1 the clients go on whatever fails"
+	switch {
+	case stopped == 0:
+		return nil, nil
+	case stopped == len(w.clients):
+		return nil, errors.Join(&contract.Failure{Class: contract.ClassWorkloadFailed, MySQLError: errorNumber(last), Hint: hint,
+			Message: fmt.Sprintf("all clients stopped after %d failed operations each; the last: %v", w.opts.MaxFailedRequests+1, last)}, last)
+	}
+	return []string{fmt.Sprintf("%d of %d clients stopped after %d failed operations each (maxFailedRequests), and the load went on without them; one of the last: %v",
+		stopped, len(w.clients), w.opts.MaxFailedRequests+1, last)}, nil
 }
 
 // verifyLinks bounds what Verify reads: some seconds' worth of links.

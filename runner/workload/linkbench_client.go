@@ -39,10 +39,13 @@ const (
 // COMMIT with it.
 type linkBenchClient struct {
 	*linkBench
-	rng       *rand.Rand
-	ro, rw    Session
-	now       int64 // in milliseconds; goes on with each event
-	failures  int64
+	rng      *rand.Rand
+	ro, rw   Session
+	now      int64 // in milliseconds; goes on with each event
+	failures int64
+
+	lastFailure error
+
 	again     bool // the event before failed and is to be done once more
 	operation int
 	text      sqlText
@@ -81,7 +84,16 @@ func (c *linkBenchClient) begin() error {
 // Close has nothing to do: each operation has committed or rolled back.
 func (c *linkBenchClient) Close() error { return nil }
 
+// gaveUp reports whether more of the client's operations have failed than may.
+func (c *linkBenchClient) gaveUp() bool {
+	most := int64(c.opts.MaxFailedRequests)
+	return most >= 0 && c.failures > most
+}
+
 func (c *linkBenchClient) Event() (int, error) {
+	if c.gaveUp() {
+		return c.operation, ErrDone
+	}
 	if !c.again {
 		c.now++
 		c.draw()
@@ -106,8 +118,9 @@ func (c *linkBenchClient) recover(err error) error {
 		err = failed
 	}
 	c.failures++
-	if most := int64(c.opts.MaxFailedRequests); most >= 0 && c.failures > most {
-		return tooManyFailures(c.failures, err)
+	c.lastFailure = err
+	if c.gaveUp() {
+		return err
 	}
 	for _, reconnect := range []func() error{c.ro.Reconnect, c.rw.Reconnect, c.begin} {
 		if failed := reconnect(); failed != nil {

@@ -392,15 +392,23 @@ func TestLinkBenchGivesUp(t *testing.T) {
 	for i := range 3 {
 		rw.said = nil
 		_, err := c.Event()
-		want := Skip
-		if i == 2 {
-			want = Fail
-		} else if got := strings.Join(rw.said[1:], "; "); got != "ro: -- reconnect; rw: -- reconnect; rw: SET autocommit = 0" {
+		if got := strings.Join(rw.said[1:], "; "); i < 2 && got != "ro: -- reconnect; rw: -- reconnect; rw: SET autocommit = 0" {
 			t.Errorf("after a failure: %s", got)
 		}
-		if !errors.Is(err, defect) || w.OnError(err) != want {
+		if !errors.Is(err, defect) || w.OnError(err) != Skip {
 			t.Errorf("failure %d: %v, action %d", i, err, w.OnError(err))
 		}
+	}
+	if _, err := c.Event(); !errors.Is(err, ErrDone) {
+		t.Errorf("after too many failures: %v, want the client to be done", err)
+	}
+	var failure *contract.Failure
+	if _, err := w.Report(); !errors.As(err, &failure) || failure.MySQLError != 1146 || !strings.Contains(failure.Message, "all clients stopped after 3 failed") {
+		t.Errorf("report of a run without clients: %v", err)
+	}
+	w.NewClient(1, 2)
+	if warnings, err := w.Report(); err != nil || len(warnings) != 1 || !strings.Contains(warnings[0], "1 of 2 clients stopped after 3 failed") {
+		t.Errorf("report: %q, %v", warnings, err)
 	}
 }
 

@@ -87,6 +87,20 @@ func (p *payload) Load(l contract.Load) contract.Load {
 	return l
 }
 
+// Ends is part of Ender: the clients' statements, and their commits.
+func (p *payload) Ends() (events int64) {
+	for _, c := range p.clients {
+		if c.limit < 0 {
+			return 0
+		}
+		events += c.limit
+		if !p.opts.Autocommit {
+			events += (c.limit + p.opts.CommitEvery - 1) / p.opts.CommitEvery
+		}
+	}
+	return events
+}
+
 func (p *payload) tableCount(clients int) int {
 	if p.opts.TablePerClient {
 		return clients

@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"dbbench.dev/operator/runner/contract"
 	"dbbench.dev/operator/runner/workload/random"
@@ -192,11 +193,18 @@ func (s *userSQL) Requirements() Requirements {
 	return r
 }
 
-// Load ends each client after as many events as there are statements where l has no
-// stop rule: in a Sequential order, one pass.
+// sqlDuration is how long a load goes on that has no end.
+const sqlDuration = 10 * time.Second
+
+// Load ends each client after one pass of statements in Sequential order where l has no
+// stop rule. Draws have no end of their own.
 func (s *userSQL) Load(l contract.Load) contract.Load {
-	if l.EventsPerClient == 0 && l.Events == 0 && l.Duration == 0 {
+	switch {
+	case l.EventsPerClient != 0 || l.Events != 0 || l.Duration != 0:
+	case s.opts.Order == contract.OrderSequential:
 		l.EventsPerClient = int64(max(1, len(s.events)))
+	default:
+		l.Duration = contract.Duration(sqlDuration)
 	}
 	return l
 }

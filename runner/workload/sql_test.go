@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/google/go-cmp/cmp"
@@ -188,8 +189,13 @@ func TestSQLRequirementsAndLoad(t *testing.T) {
 	if r := w.Requirements(); r.Statements != 4 || r.Sessions != 1 || r.LargestPacket != 2000 {
 		t.Errorf("%+v", r)
 	}
-	if l := w.Load(contract.Load{Clients: 1}); l.EventsPerClient != 3 {
-		t.Errorf("%+v", l)
+	w.opts.Order = contract.OrderWeighted
+	if l := w.Load(contract.Load{Clients: 1}); l.EventsPerClient != 0 || l.Duration != contract.Duration(10*time.Second) {
+		t.Errorf("statements that are drawn have no end: %+v", l)
+	}
+	w.opts.Order = contract.OrderSequential
+	if l := w.Load(contract.Load{Clients: 1}); l.EventsPerClient != 3 || l.Duration != 0 {
+		t.Errorf("one pass: %+v", l)
 	}
 	if l := w.Load(contract.Load{Clients: 1, Events: 7}); l.EventsPerClient != 0 || l.Events != 7 {
 		t.Errorf("%+v", l)

@@ -58,6 +58,20 @@ type Follower interface {
 	Follow(env *Env) error
 }
 
+// Reporter is a Workload whose clients may give up.
+type Reporter interface {
+	// Report is called after the load. It returns warnings for the record; an error fails
+	// the run.
+	Report() (warnings []string, err error)
+}
+
+// Ender is a Workload whose clients may end by themselves.
+type Ender interface {
+	// Ends is after how many events they all have, roughly; 0 where they do not. It is
+	// called after NewClient, by any goroutine.
+	Ends() int64
+}
+
 // Client is one client of a workload. It is used by one goroutine at a time.
 type Client interface {
 	// Open takes the client's sessions, as many as Requirements.Sessions, and prepares
