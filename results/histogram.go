@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -21,8 +22,71 @@ const (
 	maxDigits = 3
 )
 
-func newHistogram() *hdrhistogram.Histogram {
-	return hdrhistogram.New(1, maxValue.Nanoseconds(), maxDigits)
+// decodeHistograms are those of all operations of a run: all of them or, with an error,
+// none.
+func decodeHistograms(run Envelope) ([]*hdrhistogram.Histogram, error) {
+	var all []*hdrhistogram.Histogram
+	for _, r := range run.Records {
+		for _, op := range r.Operations {
+			if op.Count == 0 {
+				continue
+			}
+			h, err := decodeHistogram(op)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, h)
+		}
+	}
+	return all, nil
+}
+
+// merge adds histograms up. Of one geometry, as those of the runners are, the sum is
+// exactly the histogram of all their values.
+func merge(parts []*hdrhistogram.Histogram) *hdrhistogram.Histogram {
+	if len(parts) == 0 {
+		return nil
+	}
+	lowest, highest, digits := geometry(parts[0])
+	for _, h := range parts[1:] {
+		if l, high, d := geometry(h); l != lowest || high != highest || d != digits {
+			lowest, highest, digits = 1, maxValue.Nanoseconds(), maxDigits
+			break
+		}
+	}
+	sum := hdrhistogram.New(lowest, highest, digits)
+	for _, h := range parts {
+		sum.Merge(h) // its range is within sum's, so nothing is dropped
+	}
+	return sum
+}
+
+func geometry(h *hdrhistogram.Histogram) (lowest, highest int64, digits int) {
+	return h.LowestTrackableValue(), h.HighestTrackableValue(), int(h.SignificantFigures())
+}
+
+// binsPerDecade is the resolution of what is drawn.
+const binsPerDecade = 10
+
+// bins counts the values of a histogram in bins of equal width on a logarithmic axis,
+// without the empty ones at both ends.
+func bins(h *hdrhistogram.Histogram) []Bin {
+	var all []Bin
+	exponent := math.Inf(-1) // of the latest bin
+	for _, bar := range h.Distribution() {
+		if bar.Count == 0 {
+			continue
+		}
+		e := math.Ceil(binsPerDecade * math.Log10(float64(max(bar.To, 1))))
+		if len(all) == 0 {
+			exponent = e - 1
+		}
+		for ; exponent < e; exponent++ {
+			all = append(all, Bin{UpToNanos: int64(math.Round(math.Pow(10, (exponent+1)/binsPerDecade)))})
+		}
+		all[len(all)-1].Count += bar.Count
+	}
+	return all
 }
 
 // decodeHistogram reads the histogram of an operation, which is untrusted input.
@@ -76,6 +140,9 @@ func Check(r *contract.Record) error {
 		}
 		if _, err := decodeHistogram(op); err != nil {
 			return err
+		}
+		if mean := op.SumNanos / op.Count; mean < op.MinNanos || mean > op.MaxNanos {
+			return fmt.Errorf("the mean of %s, %d, is not between its minimum and its maximum", op.Name, mean)
 		}
 	}
 	succeeded := r.Result.Outcome == contract.OutcomeSucceeded

@@ -3,8 +3,6 @@ package results
 import (
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -129,23 +127,15 @@ func writeList(w io.Writer, points []v1alpha1.PointResult) error {
 	fmt.Fprintln(t, "target\tparameters\tavg s\tmin s\tmax s\tevents/s\tp99 µs\terrors\t")
 	for _, p := range points {
 		if p.ElapsedSeconds == nil {
-			fmt.Fprintf(t, "%s\t%s\tfailed\t\t\t\t\t\t\n", p.Target, parameters(p))
+			fmt.Fprintf(t, "%s\t%s\tfailed\t\t\t\t\t\t\n", p.Target, ParametersText(p.Parameters))
 			continue
 		}
 		p99 := "-"
 		if p.LatencyMicros != nil {
 			p99 = strconv.FormatInt(p.LatencyMicros.P99, 10)
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t\n", p.Target, parameters(p),
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t\n", p.Target, ParametersText(p.Parameters),
 			p.ElapsedSeconds.Average, p.ElapsedSeconds.Minimum, p.ElapsedSeconds.Maximum, p.EventsPerSecond.Median, p99, p.Errors)
 	}
 	return t.Flush()
-}
-
-func parameters(p v1alpha1.PointResult) string {
-	var all []string
-	for _, path := range slices.Sorted(maps.Keys(p.Parameters)) {
-		all = append(all, lastName(path)+"="+strings.Trim(string(p.Parameters[path].Raw), `"`))
-	}
-	return strings.Join(all, " ")
 }

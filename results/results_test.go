@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -64,7 +65,7 @@ func envelope(t testing.TB, point string, iteration int32, elapsed time.Duration
 		Version: EnvelopeVersion, Run: fmt.Sprintf("%s-i%d", point, iteration), Point: point, Target: "mariadb", Iteration: iteration, Clients: 2,
 		Finished: time.Unix(int64(iteration), 0),
 		Records: []contract.Record{{
-			Operations:  []contract.Operation{{Name: "insert", Count: n, SumNanos: sum, Histogram: histogram(t, time.Hour, millis...)}},
+			Operations:  []contract.Operation{{Name: "insert", Count: n, SumNanos: sum, MinNanos: slices.Min(millis) * 1e6, MaxNanos: slices.Max(millis) * 1e6, Histogram: histogram(t, time.Hour, millis...)}},
 			Environment: contract.Environment{Runner: contract.RunnerUsage{ThrottledNanos: -1}},
 			Result:      contract.Result{Outcome: contract.OutcomeSucceeded, ElapsedNanos: elapsed.Nanoseconds(), Events: n},
 		}},

@@ -38,6 +38,7 @@ func Judge(now time.Time, run Run, a Attempt, reports []Report) results.Envelope
 			e.Failure = f
 		}
 	}
+	e.Window = results.CommonWindow(e.Records)
 	if e.Finished.IsZero() {
 		e.Finished = now.UTC()
 	}
