@@ -42,7 +42,7 @@ func decodeHistograms(run Envelope) ([]*hdrhistogram.Histogram, error) {
 }
 
 // merge adds histograms up. Of one geometry, as those of the runners are, the sum is
-// exactly the histogram of all their values.
+// exactly the histogram of all their values. Of none it is nil.
 func merge(parts []*hdrhistogram.Histogram) *hdrhistogram.Histogram {
 	if len(parts) == 0 {
 		return nil
@@ -71,6 +71,9 @@ const binsPerDecade = 10
 // bins counts the values of a histogram in bins of equal width on a logarithmic axis,
 // without the empty ones at both ends.
 func bins(h *hdrhistogram.Histogram) []Bin {
+	if h == nil {
+		return nil
+	}
 	var all []Bin
 	exponent := math.Inf(-1) // of the latest bin
 	for _, bar := range h.Distribution() {
