@@ -100,6 +100,8 @@ func (s *scope) collect(ctx context.Context, a plan.Attempt) error {
 type LogReader interface {
 	// Read returns the log of a pod's runner, cut off beyond contract.MaxRecordBytes.
 	Read(ctx context.Context, namespace, pod string) (io.ReadCloser, error)
+	// Tail returns the last lines of it.
+	Tail(ctx context.Context, namespace, pod string) (io.ReadCloser, error)
 }
 
 const (
@@ -169,7 +171,12 @@ func (s *scope) create(ctx context.Context, run plan.Run) error {
 	if err != nil {
 		return s.store(ctx, plan.Failed(s.Now(), run, v1alpha1.ReasonInvalidSpec, err.Error()))
 	}
-	err = s.Client.Create(ctx, job)
+	if job.Spec.Template.Spec.Subdomain != "" {
+		err = s.ensureService(ctx)
+	}
+	if err == nil {
+		err = s.Client.Create(ctx, job)
+	}
 	switch {
 	case err == nil:
 		return nil
@@ -180,6 +187,20 @@ func (s *scope) create(ctx context.Context, run plan.Run) error {
 	}
 	s.cannotCreate = err
 	return err
+}
+
+// ensureService makes the Service by which the pods of a run find each other, unless it
+// is there. No other benchmark has the name.
+func (s *scope) ensureService(ctx context.Context) error {
+	service := resources.Service(s.bench)
+	err := s.Live.Get(ctx, client.ObjectKeyFromObject(service), &corev1.Service{})
+	if apierrors.IsNotFound(err) {
+		err = s.Client.Create(ctx, service)
+	}
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("the Service %s: %w", service.Name, err)
+	}
+	return nil
 }
 
 // adopt accepts a Job of the same name if it is the benchmark's own.

@@ -70,4 +70,5 @@ func (p *plans) forget(key types.NamespacedName) {
 func (r *Reconciler) forget(key types.NamespacedName) {
 	r.plans.forget(key)
 	r.results.forget(key)
+	r.said.forget(key)
 }

@@ -33,6 +33,7 @@ func (s *scope) observe(ctx context.Context, live bool) (plan.Observed, error) {
 	if !s.bench.DeletionTimestamp.IsZero() {
 		return o, nil
 	}
+	o.Progress = s.progress(ctx, o.Attempts)
 	known, err := s.observeResults(ctx, live)
 	if err != nil {
 		return o, err
@@ -133,14 +134,14 @@ func attempts(jobs []batchv1.Job, pods []corev1.Pod) []attempt {
 	return all
 }
 
-// trouble reads the warnings about an attempt's Job, if it has no pod, or its pods.
+// trouble reads the warnings about an attempt's pods and, if some are missing, its Job.
 func (s *scope) trouble(ctx context.Context, a plan.Attempt) ([]plan.Trouble, error) {
-	subjects := []string{string(a.Job.UID)}
-	if len(a.Pods) > 0 {
-		subjects = nil
-		for _, p := range a.Pods {
-			subjects = append(subjects, string(p.UID))
-		}
+	var subjects []string
+	if plan.LacksPods(a) {
+		subjects = append(subjects, string(a.Job.UID))
+	}
+	for _, p := range a.Pods {
+		subjects = append(subjects, string(p.UID))
 	}
 	const enough = 50
 	var all []plan.Trouble

@@ -26,6 +26,7 @@ import (
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch
 // +kubebuilder:rbac:groups="",resources=pods/log,verbs=get
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=get;list;create;patch;delete
+// +kubebuilder:rbac:groups="",resources=services,verbs=get;create
 // +kubebuilder:rbac:groups="",resources=events,verbs=list
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
@@ -48,6 +49,7 @@ type Reconciler struct {
 	servers locks
 	plans   plans
 	results resultCache
+	said    progressCache
 }
 
 // maxSteps bounds the decisions of one reconciliation. A run that ends takes three:

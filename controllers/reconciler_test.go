@@ -333,13 +333,13 @@ func TestSpecChange(t *testing.T) {
 func TestInvalidSpec(t *testing.T) {
 	w := newWorld(t, 1)
 	w.start(nil, nil)
-	key := w.create(w.bench("bench", func(b *v1alpha1.DBBenchmark) { b.Spec.Runner.Replicas, b.Spec.Load.Clients = 2, 2 }))
-	b := w.until(key, v1alpha1.ReasonNotSupported)
+	key := w.create(w.bench("bench", func(b *v1alpha1.DBBenchmark) { b.Spec.Prepare = v1alpha1.PrepareNever }))
+	b := w.until(key, v1alpha1.ReasonInvalidSpec)
 	failed := meta.FindStatusCondition(b.Status.Conditions, v1alpha1.ConditionFailed)
-	if failed.Status != metav1.ConditionTrue || !strings.Contains(failed.Message, "spec.runner.replicas") {
+	if failed.Status != metav1.ConditionTrue || !strings.Contains(failed.Message, "spec.prepare") {
 		t.Errorf("Failed: %+v", failed)
 	}
-	w.change(key, func(b *v1alpha1.DBBenchmark) { b.Spec.Runner.Replicas = 1 })
+	w.change(key, func(b *v1alpha1.DBBenchmark) { b.Spec.Prepare = "" })
 	w.complete(key, 3)
 }
 

@@ -97,6 +97,8 @@ func (w *world) useAll() {
 	if err := w.Delete(w.Context(), w.get(key)); err != nil {
 		w.Fatal(err)
 	}
+	// Several pods find each other by a Service.
+	w.until(w.create(w.bench("several", func(b *v1alpha1.DBBenchmark) { b.Spec.Runner.Replicas = 2 })), v1alpha1.ReasonInvalidRecord) // both pods have the same report
 	// A pod that does not start has its events read.
 	w.kubelet.set(func() {
 		w.kubelet.end = func(*contract.RunSpec) ending {
@@ -169,6 +171,10 @@ func (l apiLogs) Read(ctx context.Context, namespace, pod string) (io.ReadCloser
 		return nil, err
 	}
 	return l.kubelet.Read(ctx, namespace, pod)
+}
+
+func (l apiLogs) Tail(ctx context.Context, namespace, pod string) (io.ReadCloser, error) {
+	return l.kubelet.Tail(ctx, namespace, pod)
 }
 
 // noting notes the right that each request to a resource takes, whatever its answer.

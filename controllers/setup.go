@@ -133,3 +133,11 @@ func (l PodLogs) Read(ctx context.Context, namespace, pod string) (io.ReadCloser
 		Container: plan.RunnerContainer, LimitBytes: new(int64(contract.MaxRecordBytes) + 1),
 	}).Stream(ctx)
 }
+
+// Tail implements LogReader.
+func (l PodLogs) Tail(ctx context.Context, namespace, pod string) (io.ReadCloser, error) {
+	const lines, bytes = 10, 64 << 10
+	return l.Clientset.CoreV1().Pods(namespace).GetLogs(pod, &corev1.PodLogOptions{
+		Container: plan.RunnerContainer, TailLines: new(int64(lines)), LimitBytes: new(int64(bytes)),
+	}).Stream(ctx)
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -15,6 +16,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -324,7 +326,8 @@ type kubelet struct {
 	seen   map[types.UID]bool
 	counts map[string]int
 	logs   map[string]string
-	most   map[string]int // pods at work at the same time, by server
+	tails  map[string]string // of pods at work
+	most   map[string]int    // pods at work at the same time, by server
 }
 
 // ending is how a pod ends, or does not.
@@ -333,11 +336,15 @@ type ending struct {
 	log     string
 	state   *corev1.ContainerState // instead of an end
 	warning string                 // an event about the pod
+	// disruption is why the pod was taken away.
+	disruption string
+	// replica says how each of several pods ends, instead.
+	replica func(index int) ending
 }
 
 func newKubelet(w *world) *kubelet {
 	k := &kubelet{w: w, end: func(s *contract.RunSpec) ending { return ending{log: record(s)} },
-		seen: map[types.UID]bool{}, counts: map[string]int{}, logs: map[string]string{}, most: map[string]int{}}
+		seen: map[types.UID]bool{}, counts: map[string]int{}, logs: map[string]string{}, tails: map[string]string{}, most: map[string]int{}}
 	quit, done := make(chan struct{}), make(chan struct{})
 	k.stop = sync.OnceFunc(func() { close(quit); <-done })
 	go func() {
@@ -386,6 +393,13 @@ func (k *kubelet) Read(_ context.Context, namespace, pod string) (io.ReadCloser,
 	return io.NopCloser(strings.NewReader(text)), nil
 }
 
+// Tail implements LogReader.
+func (k *kubelet) Tail(_ context.Context, _, pod string) (io.ReadCloser, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return io.NopCloser(strings.NewReader(k.tails[pod])), nil
+}
+
 func (k *kubelet) tick(ns string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -402,7 +416,9 @@ func (k *kubelet) tick(ns string) {
 			k.seen[j.UID] = true
 			l := j.Labels
 			k.counts[l[resources.LabelUID]+"/"+l[resources.LabelExecution]+"/"+l[resources.LabelRun]]++
-			k.makePod(j)
+			for i := range *j.Spec.Completions {
+				k.makePod(j, i)
+			}
 		}
 	}
 	atWork := map[string]int{}
@@ -424,9 +440,10 @@ func (k *kubelet) tick(ns string) {
 	}
 }
 
-func (k *kubelet) makePod(j *batchv1.Job) {
+func (k *kubelet) makePod(j *batchv1.Job, index int32) {
 	p := &corev1.Pod{ObjectMeta: *j.Spec.Template.ObjectMeta.DeepCopy(), Spec: *j.Spec.Template.Spec.DeepCopy()}
-	p.Namespace, p.Name = j.Namespace, j.Name+"-0"
+	p.Namespace, p.Name = j.Namespace, fmt.Sprintf("%s-%d", j.Name, index)
+	p.Labels[batchv1.JobCompletionIndexAnnotation] = strconv.Itoa(int(index))
 	p.Spec.NodeName = "node"
 	p.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(j, batchv1.SchemeGroupVersion.WithKind("Job"))}
 	if err := k.w.Create(background, p); err != nil {
@@ -450,7 +467,14 @@ func (k *kubelet) endPod(p *corev1.Pod) {
 		k.w.Errorf("the runner refuses its spec: %v", err)
 		return
 	}
+	index, err := strconv.Atoi(p.Labels[batchv1.JobCompletionIndexAnnotation])
+	if err != nil {
+		k.w.Errorf("a pod without an index: %v", err)
+	}
 	e := k.end(spec)
+	if e.replica != nil {
+		e = e.replica(index)
+	}
 	if p.Labels[resources.LabelPurpose] == resources.PurposeCleanup {
 		e = ending{}
 	}
@@ -465,6 +489,9 @@ func (k *kubelet) endPod(p *corev1.Pod) {
 		return
 	}
 	k.logs[p.Namespace+"/"+p.Name] = e.log
+	if e.disruption != "" {
+		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: e.disruption})
+	}
 	phase := corev1.PodSucceeded
 	if e.code != 0 {
 		phase = corev1.PodFailed
@@ -473,6 +500,13 @@ func (k *kubelet) endPod(p *corev1.Pod) {
 		// Some time ago, so that a log that is cut off is taken as it is.
 		ExitCode: e.code, FinishedAt: metav1.NewTime(time.Now().Add(-logDelay)),
 	}})
+}
+
+func numbers(values ...int) (all []apiextensionsv1.JSON) {
+	for _, v := range values {
+		all = append(all, apiextensionsv1.JSON{Raw: []byte(strconv.Itoa(v))})
+	}
+	return all
 }
 
 // record is the log of a run that went well.

@@ -48,8 +48,8 @@ const (
 	ReasonPodRejected = "PodRejected"
 	// ReasonRunnerOOMKilled: the runner exceeded its memory limit.
 	ReasonRunnerOOMKilled = "RunnerOOMKilled"
-	// ReasonRunnerLost: the pod was evicted or deleted, its node lost, or its log
-	// gone before it was read.
+	// ReasonRunnerLost: a pod was evicted or deleted, its node lost, its log gone before
+	// it was read, or it did not come to where the pods of a run meet.
 	ReasonRunnerLost = "RunnerLost"
 	// ReasonDeadlineExceeded: a run took longer than spec.runTimeout.
 	ReasonDeadlineExceeded = "DeadlineExceeded"
@@ -80,6 +80,9 @@ const (
 	ReasonCleanupFailed = "CleanupFailed"
 	// ReasonInterrupted: the runner was told to stop.
 	ReasonInterrupted = "Interrupted"
+	// ReasonPeerFailed: a pod stopped because another one of its run had failed, whose own
+	// report is missing.
+	ReasonPeerFailed = "PeerFailed"
 	// ReasonRunnerError: a defect of the runner.
 	ReasonRunnerError = "RunnerError"
 )

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -52,7 +53,7 @@ func WantsTrouble(now time.Time, a Attempt) bool {
 	if a.Job == nil || jobEnd(a.Job) != nil {
 		return false
 	}
-	if len(a.Pods) == 0 {
+	if LacksPods(a) {
 		return now.Sub(a.Job.CreationTimestamp.Time) >= lookAgain
 	}
 	for i := range a.Pods {
@@ -62,6 +63,12 @@ func WantsTrouble(now time.Time, a Attempt) bool {
 		}
 	}
 	return false
+}
+
+// LacksPods reports whether pods of an attempt are not there yet; why, the events of its
+// Job tell.
+func LacksPods(a Attempt) bool {
+	return a.Job != nil && len(a.Pods) < replicas(a.Job) && a.Job.Status.Failed == 0
 }
 
 // creating reports whether a pod has a node but its container is not made yet.
@@ -87,6 +94,9 @@ func diagnose(now time.Time, a Attempt, limit time.Duration) diagnosis {
 			endedPods++
 			continue
 		}
+		if d, ok := diagnoseTaken(p, a); ok {
+			return d
+		}
 		if d := diagnosePod(now, p, a.Trouble); d.state != underWay || d.again > 0 {
 			return d.bounded(now.Sub(p.CreationTimestamp.Time), limit)
 		}
@@ -97,11 +107,28 @@ func diagnose(now time.Time, a Attempt, limit time.Duration) diagnosis {
 		return diagnosis{state: over}
 	case end != nil && endedPods == len(a.Pods):
 		return diagnoseJobEnd(end)
-	case len(a.Pods) == 0:
+	case LacksPods(a):
 		age := now.Sub(a.Job.CreationTimestamp.Time)
 		return diagnoseNoPod(age, a).bounded(age, limit)
 	}
 	return diagnosis{state: underWay}
+}
+
+// diagnoseTaken ends an attempt of several pods when one of them is taken away and none
+// has failed before: the others cannot go on without it, and when it is gone nothing
+// tells any more why.
+func diagnoseTaken(p *corev1.Pod, a Attempt) (diagnosis, bool) {
+	why := takenBecause(p)
+	if why == "" || replicas(a.Job) == 1 || a.Job.DeletionTimestamp != nil || ending(a.Job) || slices.ContainsFunc(a.Pods, func(p corev1.Pod) bool { return ended(&p) }) {
+		return diagnosis{}, false
+	}
+	return diagnosis{state: broken, reason: v1alpha1.ReasonRunnerLost,
+		message: fmt.Sprintf("the pod %s, one of the run's %d, was taken away: %s", p.Name, replicas(a.Job), why)}, true
+}
+
+// ending reports whether a Job has ended, or is about to and deletes its pods.
+func ending(j *batchv1.Job) bool {
+	return slices.ContainsFunc(j.Status.Conditions, func(c batchv1.JobCondition) bool { return c.Status == corev1.ConditionTrue })
 }
 
 // bounded ends a wait that has taken too long.
@@ -145,7 +172,7 @@ func diagnoseScheduling(p *corev1.Pod) (diagnosis, bool) {
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
 			return diagnosis{state: held, reason: v1alpha1.ReasonUnschedulable,
-				message: fmt.Sprintf("the runner's pod fits on no node: %s; lower spec.runner.template.resources, or add nodes", c.Message)}, true
+				message: fmt.Sprintf("the runner's pod %s fits on no node: %s; lower spec.runner.template.resources, or add nodes", p.Name, c.Message)}, true
 		}
 	}
 	return diagnosis{}, false
@@ -216,6 +243,13 @@ func diagnoseNoPod(age time.Duration, a Attempt) diagnosis {
 		if age >= patience {
 			return diagnosis{state: broken, reason: v1alpha1.ReasonPodRejected, message: "the runner's pod is refused: " + t.Message}
 		}
+	}
+	switch {
+	case age < patience && len(a.Trouble) == 0:
+		return diagnosis{state: underWay, again: lookAgain} // as every run at first: not worth a word
+	case len(a.Pods) > 0:
+		return diagnosis{state: held, again: lookAgain, reason: v1alpha1.ReasonPending,
+			message: fmt.Sprintf("the Job has %d of its %d pods", len(a.Pods), replicas(a.Job))}
 	}
 	return diagnosis{state: held, again: lookAgain, reason: v1alpha1.ReasonPending, message: "the Job has no pod yet"}
 }

@@ -334,7 +334,7 @@ func (n *next) store(e results.Envelope) {
 func (n *next) examine(a Attempt, run Run) verdict {
 	e := n.Status.Execution
 	e.ActiveRun = n.activeRun(a, run)
-	d := diagnose(n.now, a, RunTimeout(&n.b.Spec))
+	d := diagnose(n.now, a, startLimit(&n.b.Spec))
 	n.lookAgain(d.again)
 	switch d.state {
 	case over:
@@ -343,6 +343,10 @@ func (n *next) examine(a Attempt, run Run) verdict {
 		n.store(newResult(n.now, run, d.failure()))
 	case held:
 		return verdict{isInProgress, d.reason, shortened(d.message)}
+	case underWay:
+		if a.runs() {
+			n.lookAgain(ProgressEvery(a))
+		}
 	}
 	number := slices.IndexFunc(n.o.Runs, func(r Run) bool { return r.ID == run.ID }) + 1
 	return verdict{isInProgress, v1alpha1.ReasonRunning, fmt.Sprintf("the run %s is under way (%d of %d)", run.ID, number, e.Total)}

@@ -141,7 +141,7 @@ func TestNext(t *testing.T) {
 		{"then it is protected", newSituation(func(s *situation) { s.b.Finalizers = nil }), "protect", "Pending", ""},
 		{"then its first run starts", newSituation(), "create r1", "Running", "r1"},
 		{"a run under way is left alone", newSituation(job("r1", running())), "", "Running", "r1 is under way (1 of 3)"},
-		{"a Job without a pod yet is waited for", newSituation(job("r1")), "", "Pending", "no pod"},
+		{"a Job without a pod yet is waited for", newSituation(job("r1")), "", "Running", "under way"},
 		{"a run whose runner has ended is collected", newSituation(job("r1", exited(0))), "collect r1", "Running", ""},
 		{"a runner that failed is collected too", newSituation(job("r1", exited(1))), "collect r1", "Running", ""},
 		{"once stored, the Job goes and the next run starts", newSituation(done("r1"), job("r1", exited(0))), "delete job-r1, create r2", "Running", ""},

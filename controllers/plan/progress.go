@@ -1,6 +1,11 @@
 package plan
 
 import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
 	"dbbench.dev/operator/api/v1alpha1"
 	"dbbench.dev/operator/runner/contract"
 )
@@ -17,9 +22,61 @@ type Progress struct {
 	P99Micros       int64
 }
 
-// percentStep is the progress of the measured part that is worth a write to the API: it
-// makes four for a run that takes long.
-const percentStep = 25
+// Add sums up what the pods have said.
+func (p *Progress) Add(pods []contract.Progress) {
+	p.PercentDone = -1
+	var perSecond int64
+	for i, said := range pods {
+		const nanosPerMicro = 1000
+		if i == 0 || said.PercentDone < p.PercentDone {
+			p.Phase, p.PercentDone = string(said.Phase), said.PercentDone
+		}
+		perSecond += said.EventsPerSecondMilli
+		p.P99Micros = max(p.P99Micros, said.P99Nanos/nanosPerMicro)
+	}
+	if perSecond > 0 {
+		p.EventsPerSecond = fmt.Sprintf("%d.%03d", perSecond/1000, perSecond%1000)
+	}
+}
+
+// UnderWay is the attempt of the current execution whose pods run, nil where there is
+// none.
+func UnderWay(b *v1alpha1.DBBenchmark, attempts []Attempt) *Attempt {
+	e := b.Status.Execution
+	if e == nil || e.CompletionTime != nil || !b.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	for i, a := range attempts {
+		if a.Execution == e.ID && a.runs() {
+			return &attempts[i]
+		}
+	}
+	return nil
+}
+
+// runs reports whether all pods of an attempt are at work.
+func (a Attempt) runs() bool {
+	if a.Job == nil || a.Job.DeletionTimestamp != nil || len(a.Pods) < replicas(a.Job) {
+		return false
+	}
+	for i := range a.Pods {
+		if a.Pods[i].Status.Phase != corev1.PodRunning || ended(&a.Pods[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// ProgressEvery is the time between two looks at the logs of an attempt: longer where it
+// has many pods, so that it asks little of the API.
+func ProgressEvery(a Attempt) time.Duration {
+	const every, pods = 10 * time.Second, 8
+	return every * time.Duration((len(a.Pods)+pods-1)/pods)
+}
+
+// progressWrites is how often progress of the measured part is worth a write to the API.
+// With the rest of a run's writes, and one for a load that takes long, this makes eight.
+const progressWrites = 3
 
 // activeRun is the run of an attempt with its progress: the latest, where that has
 // changed by enough, or what is on record.
@@ -56,7 +113,7 @@ func step(phase string, percent int32) int32 {
 	case contract.PhasePrepare:
 		return 1
 	case contract.PhaseWarmup, contract.PhaseMeasure:
-		return 2 + max(percent, 0)/percentStep
+		return 2 + min(max(percent, 0)*progressWrites/100, progressWrites-1)
 	}
 	return 0
 }

@@ -113,6 +113,22 @@ func RunTimeout(spec *v1alpha1.DBBenchmarkSpec) time.Duration {
 	return spec.RunTimeout.Duration
 }
 
+// JoinTimeout is how long the pods of a run wait for each other: scheduling and image
+// pulls have to fit in.
+func JoinTimeout(spec *v1alpha1.DBBenchmarkSpec) time.Duration {
+	return min(2*time.Minute, RunTimeout(spec))
+}
+
+// startLimit is how long a pod that does not start is waited for. Of several it is a
+// little less than they wait for each other: they know who is missing, but not why.
+func startLimit(spec *v1alpha1.DBBenchmarkSpec) time.Duration {
+	const ahead = 10 * time.Second
+	if spec.Runner.Replicas > 1 {
+		return max(JoinTimeout(spec)-ahead, ahead/2)
+	}
+	return RunTimeout(spec)
+}
+
 // WorkloadName is a workload in a word, such as slap/Write.
 func WorkloadName(w v1alpha1.Workload) string {
 	switch {

@@ -62,7 +62,6 @@ func TestExpandSetsDefaults(t *testing.T) {
 
 func TestNotSupported(t *testing.T) {
 	for path, text := range map[string]string{
-		"spec.runner.replicas":    "runner: {replicas: 2}\nload: {clients: 2}",
 		"spec.load.rate":          "load: {rate: 100}",
 		"spec.load.arrivals":      "load: {arrivals: Uniform}",
 		"spec.load.thinkTime":     "load: {thinkTime: 1s}",

@@ -15,7 +15,6 @@ func checkSupported(spec *v1alpha1.DBBenchmarkSpec) error {
 		used bool
 		now  string
 	}{
-		{"spec.runner.replicas", spec.Runner.Replicas > 1, "set it to 1"},
 		{"spec.load.rate", load.Rate != nil, "leave it out: each client sends as soon as it can"},
 		{"spec.load.arrivals", load.Arrivals != "", "leave it out"},
 		{"spec.load.thinkTime", load.ThinkTime != nil && load.ThinkTime.Duration > 0, "leave it out"},

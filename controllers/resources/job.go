@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"dbbench.dev/operator/api/v1alpha1"
 	"dbbench.dev/operator/controllers/plan"
@@ -45,10 +46,14 @@ func RunJob(b *v1alpha1.DBBenchmark, execution string, run plan.Run, image strin
 	if run.Attempt > 0 {
 		labels[LabelAttempt] = strconv.Itoa(int(run.Attempt))
 	}
-	return job(b, template{
+	t := template{
 		execution: execution, name: RunJobName(b, execution, run), purpose: PurposeRun, labels: labels,
 		spec: spec, workload: run.Workload, image: image, deadline: plan.RunTimeout(&b.Spec) + deadlineMargin,
-	})
+	}
+	if spec.Rendezvous != nil {
+		t.subdomain = ServiceName(b)
+	}
+	return job(b, t)
 }
 
 // CleanupJob is the Job that drops what a benchmark has made in a target.
@@ -58,7 +63,7 @@ func CleanupJob(b *v1alpha1.DBBenchmark, c plan.Cleanup, image string) (*batchv1
 	if err != nil {
 		return nil, err
 	}
-	spec.Timeout, spec.Replicas = contract.Duration(cleanupTimeout), 1
+	spec.Timeout, spec.Replicas, spec.Rendezvous = contract.Duration(cleanupTimeout), 1, nil
 	labels := map[string]string{LabelRun: run.ID}
 	name := JobName(b, string(b.UID[:min(8, len(b.UID))]), run.ID)
 	if c.Dataset != "" {
@@ -80,6 +85,9 @@ type template struct {
 	args                     []string
 	image                    string
 	deadline                 time.Duration
+	// subdomain is the Service under which the pods have names; it is empty where they
+	// need none.
+	subdomain string
 }
 
 func job(b *v1alpha1.DBBenchmark, t template) (*batchv1.Job, error) {
@@ -130,6 +138,7 @@ func podTemplate(b *v1alpha1.DBBenchmark, job template, files []mount, labels ma
 			RestartPolicy:                 corev1.RestartPolicyNever,
 			AutomountServiceAccountToken:  new(false),
 			EnableServiceLinks:            new(false),
+			Subdomain:                     job.subdomain,
 			TerminationGracePeriodSeconds: new(int64(gracePeriod.Seconds())),
 			SecurityContext: &corev1.PodSecurityContext{
 				RunAsNonRoot: new(true), RunAsUser: new(int64(runnerUser)), RunAsGroup: new(int64(runnerUser)), FSGroup: new(int64(runnerUser)),
@@ -144,6 +153,8 @@ func podTemplate(b *v1alpha1.DBBenchmark, job template, files []mount, labels ma
 			Containers: []corev1.Container{{
 				Name: plan.RunnerContainer, Image: orDefault(t.Image, job.image), ImagePullPolicy: t.ImagePullPolicy,
 				Command: []string{"/runner"}, Args: append(job.args, "--termination-log", contract.TerminationPath),
+				Env:                      []corev1.EnvVar{nodeName},
+				Ports:                    ports(job),
 				Resources:                runnerResources(t.Resources),
 				TerminationMessagePolicy: corev1.TerminationMessageReadFile,
 				SecurityContext: &corev1.SecurityContext{
@@ -153,6 +164,39 @@ func podTemplate(b *v1alpha1.DBBenchmark, job template, files []mount, labels ma
 				VolumeMounts: volumeMounts(files),
 			}},
 			Volumes: volumes(files),
+		},
+	}
+}
+
+// nodeName tells the runner where it runs.
+var nodeName = corev1.EnvVar{Name: contract.NodeNameEnv, ValueFrom: &corev1.EnvVarSource{
+	FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "spec.nodeName"},
+}}
+
+const rendezvousPort = "rendezvous"
+
+func ports(t template) []corev1.ContainerPort {
+	if t.subdomain == "" {
+		return nil
+	}
+	return []corev1.ContainerPort{{Name: rendezvousPort, ContainerPort: contract.RendezvousPort, Protocol: corev1.ProtocolTCP}}
+}
+
+// Service gives the pods of a benchmark's runs names by which they find each other. They
+// need them before they are ready.
+func Service(b *v1alpha1.DBBenchmark) *corev1.Service {
+	labels := Labels(b, "", PurposeService)
+	delete(labels, LabelExecution)
+	return &corev1.Service{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: ServiceName(b), Namespace: b.Namespace, Labels: labels, OwnerReferences: []metav1.OwnerReference{owner(b)},
+		},
+		Spec: corev1.ServiceSpec{
+			ClusterIP:                corev1.ClusterIPNone,
+			PublishNotReadyAddresses: true,
+			Selector:                 map[string]string{LabelUID: string(b.UID), LabelPurpose: PurposeRun},
+			Ports:                    []corev1.ServicePort{{Name: rendezvousPort, Port: contract.RendezvousPort, TargetPort: intstr.FromString(rendezvousPort)}},
 		},
 	}
 }

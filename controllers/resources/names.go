@@ -29,6 +29,7 @@ const (
 	PurposeRun     = "run"
 	PurposeCleanup = "cleanup"
 	PurposeResults = "results"
+	PurposeService = "service"
 )
 
 // maxLabel is the greatest length of a label's value, and of the names of objects
@@ -56,6 +57,13 @@ func RunJobName(b *v1alpha1.DBBenchmark, execution string, run plan.Run) string 
 		return JobName(b, execution, fmt.Sprintf("%s-r%d", run.ID, run.Attempt))
 	}
 	return JobName(b, execution, run.ID)
+}
+
+// ServiceName names the Service by which the pods of a benchmark's runs find each other.
+// It is no other benchmark's, also not that of an earlier one of the same name, and begins
+// with a letter, as the names of Services must.
+func ServiceName(b *v1alpha1.DBBenchmark) string {
+	return join("dbbench-"+b.Name, string(b.UID[:min(8, len(b.UID))]), maxLabel)
 }
 
 // JobName names a Job. Pods add six characters to it, and a label holds it.

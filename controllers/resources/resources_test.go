@@ -137,6 +137,33 @@ func TestCleanupWithoutStatements(t *testing.T) {
 	t.Error("the clean-up waits for the ConfigMap")
 }
 
+func TestService(t *testing.T) {
+	b := bench(t, everything)
+	golden(t, "service", Service(b))
+	b.Name = "4k." + strings.Repeat("x", 250)
+	if errs := validation.IsDNS1035Label(ServiceName(b)); len(errs) > 0 {
+		t.Error(errs)
+	}
+	// The name by which replica 0 is found is that of its pod.
+	run := plan.Run{ID: "p0001-x-i1", Attempt: 2, Target: "mysql", Workload: b.Spec.Workload, Load: b.Spec.Load}
+	job, err := RunJob(b, "1a2b3c4d", run, "image")
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec, err := contract.DecodeRunSpec([]byte(job.Spec.Template.Annotations[AnnotationRunSpec]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := job.Name + "-0." + job.Spec.Template.Spec.Subdomain + ".team.svc"; spec.Rendezvous.Host != want || len(want) > 253 {
+		t.Errorf("host %s, want %s", spec.Rendezvous.Host, want)
+	}
+	for key, value := range Service(b).Spec.Selector {
+		if job.Spec.Template.Labels[key] != value {
+			t.Errorf("the Service selects %s=%s, the pods have %q", key, value, job.Spec.Template.Labels[key])
+		}
+	}
+}
+
 func TestResults(t *testing.T) { golden(t, "results", Results(bench(t, plain), "1a2b3c4d", 0)) }
 
 func TestUnknownTarget(t *testing.T) {

@@ -34,6 +34,12 @@ func RunSpec(b *v1alpha1.DBBenchmark, execution string, run plan.Run) (*contract
 		Timeout:          contract.Duration(plan.RunTimeout(&b.Spec)),
 		ProgressInterval: contract.Duration(progressInterval),
 	}
+	if spec.Replicas > 1 {
+		spec.Rendezvous = &contract.Rendezvous{
+			Host: fmt.Sprintf("%s-0.%s.%s.svc", RunJobName(b, execution, run), ServiceName(b), b.Namespace),
+			Port: contract.RendezvousPort, JoinTimeout: contract.Duration(plan.JoinTimeout(&b.Spec)),
+		}
+	}
 	// The two halves of a spec that workloads are about have the same JSON on both
 	// sides, so that no field can be forgotten here.
 	if err := convertWorkload(run.Workload, &spec.Workload); err != nil {
