@@ -128,6 +128,11 @@ test-e2e: ## Run the end-to-end tests in the sandbox, which stays up.
 bench: ## Compare the runner with mariadb-slap on one server.
 	go run ./hack/bench slap
 
+.PHONY: scale
+scale: ## Simulate 100 and 1,000 benchmarks against a real API server; half an hour or more.
+	$(SANDBOX) build
+	KUBEBUILDER_ASSETS=$$($(SANDBOX) env | sed -n 's/^KUBEBUILDER_ASSETS=//p') go run ./test/scale
+
 ##@ Sandbox: a real Kubernetes on this machine (Linux, root)
 
 .PHONY: sandbox-up

@@ -18,8 +18,8 @@ import (
 	"dbbench.dev/operator/results"
 )
 
-// observe gathers what plan.Next decides by: from the cache, or live from the API. The
-// queue always comes from the cache; it decides who is first, not who is alone.
+// observe gathers what plan.Next decides by: from the cache, or live from the API. Who
+// else is on the server always comes from the cache: see decide.
 func (s *scope) observe(ctx context.Context, live bool) (plan.Observed, error) {
 	reader := client.Reader(s.Client)
 	if live {
@@ -43,7 +43,7 @@ func (s *scope) observe(ctx context.Context, live bool) (plan.Observed, error) {
 	if o.Queue, err = s.queue(ctx); err != nil {
 		return o, err
 	}
-	o.Occupants, err = s.occupants(ctx, reader)
+	o.Occupants, err = s.occupants(ctx, s.Client)
 	return o, err
 }
 

@@ -130,8 +130,11 @@ func (s *scope) advance(ctx context.Context) (*plan.Decision, error) {
 		if err := s.act(ctx, decision); err != nil {
 			return s.explain(ctx, decision), err
 		}
-		if decision.Release {
+		switch {
+		case decision.Release:
 			return nil, nil
+		case decision.Create != nil:
+			return decision, nil // its pod tells what comes next
 		}
 	}
 	decision.After = time.Second
@@ -145,6 +148,14 @@ func (s *scope) decide(ctx context.Context, live bool) (*plan.Decision, error) {
 		return nil, fmt.Errorf("observe: %w", err)
 	}
 	decision := plan.Next(s.Now(), s.bench, observed)
+	if !live || (decision.Create == nil && len(decision.CleanUp) == 0) {
+		return &decision, nil
+	}
+	// Who loads a server must be alone on it; for all else the cache will do.
+	if observed.Occupants, err = s.occupants(ctx, s.Live); err != nil {
+		return nil, fmt.Errorf("observe: %w", err)
+	}
+	decision = plan.Next(s.Now(), s.bench, observed)
 	return &decision, nil
 }
 

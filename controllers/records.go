@@ -158,11 +158,36 @@ func (s *scope) store(ctx context.Context, e results.Envelope) error {
 		return fmt.Errorf("result of %s: the earlier results are not known", e.Run)
 	}
 	if n := len(known.shards); n > 0 && known.shards[n-1].size+len(key)+len(text) <= maxShard {
-		return s.append(ctx, known.shards[n-1], key, text)
+		last := known.shards[n-1]
+		cm, err := s.append(ctx, last, key, text)
+		if err == nil {
+			s.results.set(s.bench, known.with(known.shards[:n-1], last, cm, key, text))
+		}
+		return err
 	}
 	cm := resources.Results(s.bench, known.execution, nextShard(s.bench, known))
 	cm.Data[key] = text
-	return s.Client.Create(ctx, cm)
+	if err := s.Client.Create(ctx, cm); err != nil {
+		return err
+	}
+	s.results.set(s.bench, known.with(known.shards, shard{name: cm.Name}, cm, key, text))
+	return nil
+}
+
+// with is what is known after a key was added to a shard that follows others, so that
+// what was just written need not be read. What the API does not confirm in this very
+// version is read all the same.
+func (k *knownResults) with(others []shard, sh shard, written *corev1.ConfigMap, key, text string) *knownResults {
+	e, err := results.Decode(key, text)
+	if err != nil {
+		return k
+	}
+	sh.uid, sh.resourceVersion = written.UID, written.ResourceVersion
+	sh.size += len(key) + len(text)
+	sh.envelopes = append(slices.Clip(sh.envelopes), e.Trimmed())
+	next := *k
+	next.shards = append(slices.Clip(others), sh)
+	return &next
 }
 
 // nextShard is the first number whose name is free.
@@ -176,14 +201,14 @@ func nextShard(b *v1alpha1.DBBenchmark, k *knownResults) int {
 }
 
 // append adds a key to a ConfigMap without sending what it already holds.
-func (s *scope) append(ctx context.Context, sh shard, key, text string) error {
+func (s *scope) append(ctx context.Context, sh shard, key, text string) (*corev1.ConfigMap, error) {
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]string{"resourceVersion": sh.resourceVersion},
 		"data":     map[string]string{key: text},
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.bench.Namespace, Name: sh.name}}
-	return s.Client.Patch(ctx, cm, client.RawPatch(types.MergePatchType, patch))
+	return cm, s.Client.Patch(ctx, cm, client.RawPatch(types.MergePatchType, patch))
 }

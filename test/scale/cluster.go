@@ -29,6 +29,9 @@ import (
 // parallel is how many things the simulation itself does at the same time.
 const parallel = 8
 
+// startTimeout is for a machine that has other things to do.
+const startTimeout = 3 * time.Minute
+
 // cluster is a control plane with one node that is not there.
 type cluster struct {
 	client.Client
@@ -45,7 +48,8 @@ func startCluster(dir string) (*cluster, error) {
 	scheme := runtime.NewScheme()
 	_ = clientgoscheme.AddToScheme(scheme)
 	_ = v1alpha1.AddToScheme(scheme)
-	c := &cluster{env: &envtest.Environment{CRDDirectoryPaths: []string{"config/crd/bases"}, ErrorIfCRDPathMissing: true}}
+	c := &cluster{env: &envtest.Environment{CRDDirectoryPaths: []string{"config/crd/bases"}, ErrorIfCRDPathMissing: true,
+		ControlPlaneStartTimeout: startTimeout, ControlPlaneStopTimeout: startTimeout}}
 	config, err := c.env.Start()
 	if err != nil {
 		return nil, fmt.Errorf("start kube-apiserver and etcd: %w", err)
