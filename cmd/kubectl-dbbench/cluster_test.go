@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -70,24 +71,22 @@ func create(t *testing.T, ns string, status func(*v1alpha1.DBBenchmark)) *v1alph
 }
 
 // conclusion sets the conditions of an execution, as the controller would.
-func conclusion(b *v1alpha1.DBBenchmark, reason, message string, true_ ...string) {
+func conclusion(b *v1alpha1.DBBenchmark, reason, message string, holding ...string) {
 	b.Status.ObservedGeneration = b.Generation
 	for _, c := range []string{v1alpha1.ConditionReady, v1alpha1.ConditionComplete, v1alpha1.ConditionFailed} {
 		status := metav1.ConditionFalse
-		for _, t := range true_ {
-			if t == c {
-				status = metav1.ConditionTrue
-			}
+		if slices.Contains(holding, c) {
+			status = metav1.ConditionTrue
 		}
 		meta.SetStatusCondition(&b.Status.Conditions, metav1.Condition{Type: c, Status: status, Reason: reason, Message: message})
 	}
 }
 
-func running(b *v1alpha1.DBBenchmark, execution string, completed int32) {
+func running(b *v1alpha1.DBBenchmark, completed int32) {
 	conclusion(b, v1alpha1.ReasonRunning, "a run is under way")
 	percent := int32(50)
 	b.Status.Execution = &v1alpha1.Execution{
-		ID: execution, Generation: b.Generation, PlanHash: "hash", StartTime: metav1.Now(), Total: 8, Completed: completed,
+		ID: "e1", Generation: b.Generation, PlanHash: "hash", StartTime: metav1.Now(), Total: 8, Completed: completed,
 		Progress: "2/8",
 		ActiveRun: &v1alpha1.ActiveRun{ID: "p0003-mariadb-i1", Target: "mariadb", Iteration: 1, StartTime: metav1.Now(),
 			PercentDone: &percent, EventsPerSecond: "1234.500", P99Micros: 12345},
@@ -247,7 +246,7 @@ func controller(ctx context.Context, t *testing.T, ns string, steps ...func(*v1a
 }
 
 func TestRun(t *testing.T) {
-	running2 := func(b *v1alpha1.DBBenchmark) { running(b, "e1", 2) }
+	running2 := func(b *v1alpha1.DBBenchmark) { running(b, 2) }
 	args := []string{"run", "-f", "testdata/bench.yaml"}
 	for _, c := range []struct {
 		name string
@@ -329,8 +328,8 @@ func TestRunLiftsCancellation(t *testing.T) {
 func TestRunInterrupted(t *testing.T) {
 	ns := namespace(t)
 	ctx, interrupt := context.WithCancel(t.Context())
-	controller(t.Context(), t, ns, func(b *v1alpha1.DBBenchmark) { running(b, "e1", 2) }, func(b *v1alpha1.DBBenchmark) {
-		running(b, "e1", 3)
+	controller(t.Context(), t, ns, func(b *v1alpha1.DBBenchmark) { running(b, 2) }, func(b *v1alpha1.DBBenchmark) {
+		running(b, 3)
 		interrupt()
 	})
 	o := inCluster(ctx, ns, "run", "-f", "testdata/bench.yaml")
@@ -378,7 +377,7 @@ func TestRunRefused(t *testing.T) {
 
 func TestRunDeleted(t *testing.T) {
 	ns := namespace(t)
-	controller(t.Context(), t, ns, func(b *v1alpha1.DBBenchmark) { running(b, "e1", 2) }, func(b *v1alpha1.DBBenchmark) {
+	controller(t.Context(), t, ns, func(b *v1alpha1.DBBenchmark) { running(b, 2) }, func(b *v1alpha1.DBBenchmark) {
 		_ = admin.Delete(t.Context(), b.DeepCopy())
 	})
 	o := inCluster(t.Context(), ns, "run", "-f", "testdata/bench.yaml")

@@ -127,7 +127,7 @@ func (l *local) execute(ctx context.Context) error {
 		again := d.Begins(b) || d.Protect || d.Create != nil || len(d.CleanUp) > 0
 		b.Status = d.Status
 		l.show(b)
-		if !again || d.Create != nil && ctx.Err() != nil {
+		if interrupted := context.Cause(ctx) != nil; !again || d.Create != nil && interrupted {
 			return nil
 		}
 		if d.Protect {
