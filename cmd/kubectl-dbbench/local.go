@@ -124,10 +124,13 @@ func (l *local) execute(ctx context.Context) error {
 	b := l.benchmark
 	for {
 		d := plan.Next(l.now(), b, plan.Observed{Runs: l.runs, Results: l.results, Cleanups: l.cleanups})
+		if ctx.Err() != nil {
+			d.Create = nil
+		}
 		again := d.Begins(b) || d.Protect || d.Create != nil || len(d.CleanUp) > 0
 		b.Status = d.Status
 		l.show(b)
-		if interrupted := context.Cause(ctx) != nil; !again || d.Create != nil && interrupted {
+		if !again {
 			return nil
 		}
 		if d.Protect {
@@ -151,7 +154,7 @@ func (l *local) do(ctx context.Context, run plan.Run) error {
 		return err
 	}
 	record := &recorder{saw: func(p contract.Progress) { l.showProgress(run, p) }}
-	result, err := runner.Run(ctx, spec, contract.NewEncoder(record), runner.Options{Version: version(), Engine: engine.Goroutines{}})
+	result, err := runner.Run(ctx, spec, contract.NewEncoder(record), runner.Options{Version: version(), Engine: engine.Default()})
 	if err != nil {
 		return err
 	}

@@ -130,7 +130,7 @@ func newPlanOf(p planned, throughput int64) (planOf, error) {
 		if err != nil {
 			return of, fmt.Errorf("run %s: %w", r.ID, err)
 		}
-		takes, assumed := estimate(load, rampTime(r.Load), throughput)
+		takes, assumed := estimate(load, throughput)
 		of.assumed = of.assumed || assumed
 		known = known && takes > 0
 		total += takes + overhead
@@ -167,16 +167,9 @@ func eventsOf(l contract.Load) int64 {
 	return l.Events
 }
 
-func rampTime(l v1alpha1.Load) (total time.Duration) {
-	for _, step := range l.Ramp {
-		total += step.For.Duration
-	}
-	return total
-}
-
 // estimate is the time that a load takes, 0 where nothing tells; assumed says that it
 // was made with a throughput that is not the load's own.
-func estimate(l contract.Load, ramp time.Duration, throughput int64) (takes time.Duration, assumed bool) {
+func estimate(l contract.Load, throughput int64) (takes time.Duration, assumed bool) {
 	if events := eventsOf(l); events > 0 {
 		rate := l.Rate
 		if rate == 0 {
@@ -184,10 +177,8 @@ func estimate(l contract.Load, ramp time.Duration, throughput int64) (takes time
 		}
 		takes = time.Duration(float64(events) / float64(rate) * float64(time.Second))
 	}
-	for _, limit := range []time.Duration{time.Duration(l.Duration), ramp} {
-		if limit > 0 && (takes == 0 || limit <= takes) {
-			takes, assumed = limit, false
-		}
+	if limit := time.Duration(l.Duration); limit > 0 && (takes == 0 || limit <= takes) {
+		takes, assumed = limit, false
 	}
 	if takes == 0 {
 		return 0, false

@@ -17,22 +17,20 @@ func TestEstimate(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		load    contract.Load
-		ramp    time.Duration
 		want    time.Duration
 		assumed bool
 	}{
-		{"nothing known", contract.Load{Clients: 4}, 0, 0, false},
-		{"duration", contract.Load{Clients: 4, Duration: 30 * second}, 0, 30 * time.Second, false},
-		{"warm-up is added", contract.Load{Clients: 4, Duration: 30 * second, Warmup: 5 * second}, 0, 35 * time.Second, false},
-		{"events", contract.Load{Clients: 4, Events: 2000}, 0, 2 * time.Second, true},
-		{"events of each client", contract.Load{Clients: 4, EventsPerClient: 1000}, 0, 4 * time.Second, true},
-		{"the fewer of both", contract.Load{Clients: 4, EventsPerClient: 1000, Events: 500}, 0, 500 * time.Millisecond, true},
-		{"rate", contract.Load{Clients: 4, Events: 2000, Rate: 100}, 0, 20 * time.Second, false},
-		{"duration comes first", contract.Load{Clients: 4, Events: 1e9, Duration: second}, 0, time.Second, false},
-		{"events come first", contract.Load{Clients: 4, Events: 1000, Duration: 60 * second}, 0, time.Second, true},
-		{"ramp", contract.Load{Clients: 4}, time.Minute, time.Minute, false},
+		{"nothing known", contract.Load{Clients: 4}, 0, false},
+		{"duration", contract.Load{Clients: 4, Duration: 30 * second}, 30 * time.Second, false},
+		{"warm-up is added", contract.Load{Clients: 4, Duration: 30 * second, Warmup: 5 * second}, 35 * time.Second, false},
+		{"events", contract.Load{Clients: 4, Events: 2000}, 2 * time.Second, true},
+		{"events of each client", contract.Load{Clients: 4, EventsPerClient: 1000}, 4 * time.Second, true},
+		{"the fewer of both", contract.Load{Clients: 4, EventsPerClient: 1000, Events: 500}, 500 * time.Millisecond, true},
+		{"rate", contract.Load{Clients: 4, Events: 2000, Rate: 100}, 20 * time.Second, false},
+		{"duration comes first", contract.Load{Clients: 4, Events: 1e9, Duration: second}, time.Second, false},
+		{"events come first", contract.Load{Clients: 4, Events: 1000, Duration: 60 * second}, time.Second, true},
 	} {
-		takes, assumed := estimate(c.load, c.ramp, 1000)
+		takes, assumed := estimate(c.load, 1000)
 		if takes != c.want || assumed != c.assumed {
 			t.Errorf("%s: %s, assumed %v; want %s, %v", c.name, takes, assumed, c.want, c.assumed)
 		}
