@@ -10,21 +10,28 @@ import (
 	"dbbench.dev/operator/api/v1alpha1"
 )
 
-// WriteMatrix writes the points of a status as the table that mysqlslap's users draw:
-// a row for each value of the first axis, a column for each of the second, and in the
-// cells the average elapsed seconds; then the same per 1,000 events of a client. With
-// another number of axes it writes a line for each point.
+// Table is a table for people: its first row is the head, its first column names the rows.
+type Table struct {
+	Title string
+	Rows  [][]string
+}
+
+// WriteMatrix writes the points of a status as the tables of Tables, and with another
+// number of axes than two a line for each point.
 func WriteMatrix(w io.Writer, b *v1alpha1.DBBenchmark) error {
 	if len(b.Status.Points) == 0 {
 		_, err := fmt.Fprintln(w, "no results yet")
 		return err
 	}
-	rows, columns, ok := matrixAxes(b)
-	if !ok {
+	if b.Spec.Sweep == nil || len(b.Spec.Sweep.Axes) != 2 {
 		return writeList(w, b.Status.Points)
 	}
-	for _, t := range b.Spec.Targets {
-		if err := writeMatrices(w, b.Status.Points, t.Name, rows, columns); err != nil {
+	for i, t := range Tables(b.Spec, b.Status.Points) {
+		if i > 0 {
+			fmt.Fprintln(w)
+		}
+		fmt.Fprintln(w, t.Title)
+		if err := alignTable(w, t.Rows); err != nil {
 			return err
 		}
 	}
@@ -35,24 +42,44 @@ func WriteMatrix(w io.Writer, b *v1alpha1.DBBenchmark) error {
 	return nil
 }
 
+// Tables are points in the forms that are customary: of two axes, as mysqlslap's users
+// draw them, for each target a row for each value of the first axis, a column for each
+// of the second and in the cells the average elapsed seconds, then the same per 1,000
+// events of a client; of one axis a column for each value and a row for each target,
+// in the cells the throughput. With another number of axes there are none.
+func Tables(spec v1alpha1.DBBenchmarkSpec, points []v1alpha1.PointResult) []Table {
+	if spec.Sweep == nil {
+		return nil
+	}
+	switch axes := spec.Sweep.Axes; len(axes) {
+	case 1:
+		return targetTables(spec.Targets, axes[0], points)
+	case 2:
+		var all []Table
+		for _, t := range spec.Targets {
+			all = append(all, matrices(t.Name, axes[0], axes[1], points)...)
+		}
+		return all
+	}
+	return nil
+}
+
 // eventsPath is the axis that the second table divides by.
 const eventsPath = "load.eventsPerClient"
 
-func matrixAxes(b *v1alpha1.DBBenchmark) (rows, columns v1alpha1.Axis, ok bool) {
-	if b.Spec.Sweep == nil || len(b.Spec.Sweep.Axes) != 2 {
-		return rows, columns, false
+func matrices(target string, rows, columns v1alpha1.Axis, points []v1alpha1.PointResult) []Table {
+	cells := map[[2]string]v1alpha1.PointResult{}
+	for _, p := range points {
+		if p.Target == target && p.ElapsedSeconds != nil {
+			cells[[2]string{string(p.Parameters[rows.Path].Raw), string(p.Parameters[columns.Path].Raw)}] = p
+		}
 	}
-	return b.Spec.Sweep.Axes[0], b.Spec.Sweep.Axes[1], true
-}
-
-func writeMatrices(w io.Writer, points []v1alpha1.PointResult, target string, rows, columns v1alpha1.Axis) error {
-	fmt.Fprintf(w, "%s: average number of seconds to run all queries\n", target)
-	err := writeTable(w, points, target, rows, columns, func(p v1alpha1.PointResult) string { return p.ElapsedSeconds.Average })
-	if err != nil || columns.Path != eventsPath {
-		return err
+	all := []Table{{target + ": average number of seconds to run all queries",
+		matrix(rows, columns, cells, func(p v1alpha1.PointResult) string { return p.ElapsedSeconds.Average })}}
+	if columns.Path == eventsPath {
+		all = append(all, Table{target + ": the same per 1,000 queries of a client", matrix(rows, columns, cells, perThousand)})
 	}
-	fmt.Fprintf(w, "\n%s: the same per 1,000 queries of a client\n", target)
-	return writeTable(w, points, target, rows, columns, perThousand)
+	return all
 }
 
 func perThousand(p v1alpha1.PointResult) string {
@@ -64,27 +91,77 @@ func perThousand(p v1alpha1.PointResult) string {
 	return decimal(seconds/events*1000, 4)
 }
 
-// writeTable writes a table that is a table in Markdown too.
-func writeTable(w io.Writer, points []v1alpha1.PointResult, target string, rows, columns v1alpha1.Axis, cell func(v1alpha1.PointResult) string) error {
-	table := [][]string{{lastName(rows.Path) + " / " + lastName(columns.Path)}}
-	for _, c := range columns.Values {
-		table[0] = append(table[0], Group(string(c.Raw)))
-	}
+// matrix is a table that is a table in Markdown too.
+func matrix(rows, columns v1alpha1.Axis, cells map[[2]string]v1alpha1.PointResult, text func(v1alpha1.PointResult) string) [][]string {
+	table := [][]string{append([]string{lastName(rows.Path) + " / " + lastName(columns.Path)}, axisHead(columns)...)}
 	for _, r := range rows.Values {
-		line := []string{Group(string(r.Raw))}
+		row := []string{Group(string(r.Raw))}
 		for _, c := range columns.Values {
-			text := "-"
-			for _, p := range points {
-				if p.Target == target && p.ElapsedSeconds != nil &&
-					string(p.Parameters[rows.Path].Raw) == string(r.Raw) && string(p.Parameters[columns.Path].Raw) == string(c.Raw) {
-					text = cell(p)
-				}
+			value := "-"
+			if p, ok := cells[[2]string{string(r.Raw), string(c.Raw)}]; ok {
+				value = text(p)
 			}
-			line = append(line, text)
+			row = append(row, value)
 		}
-		table = append(table, line)
+		table = append(table, row)
 	}
-	return alignTable(w, table)
+	return table
+}
+
+func axisHead(a v1alpha1.Axis) (head []string) {
+	for _, v := range a.Values {
+		head = append(head, Group(string(v.Raw)))
+	}
+	return head
+}
+
+func targetTables(targets []v1alpha1.Target, axis v1alpha1.Axis, points []v1alpha1.PointResult) []Table {
+	median := map[[2]string]string{}
+	for _, p := range points {
+		if p.EventsPerSecond != nil {
+			median[[2]string{p.Target, string(p.Parameters[axis.Path].Raw)}] = p.EventsPerSecond.Median
+		}
+	}
+	head := append([]string{lastName(axis.Path)}, axisHead(axis)...)
+	throughput := Table{"Events per second, median of the iterations", [][]string{head}}
+	ratios := Table{"Ratio to " + targets[0].Name, [][]string{head}}
+	for i, t := range targets {
+		row, ratio := []string{t.Name}, []string{t.Name}
+		for _, v := range axis.Values {
+			value := median[[2]string{t.Name, string(v.Raw)}]
+			row = append(row, events(value))
+			ratio = append(ratio, quotient(value, median[[2]string{targets[0].Name, string(v.Raw)}]))
+		}
+		throughput.Rows = append(throughput.Rows, row)
+		if i > 0 {
+			ratios.Rows = append(ratios.Rows, ratio)
+		}
+	}
+	if len(targets) == 1 {
+		return []Table{throughput}
+	}
+	return []Table{throughput, ratios}
+}
+
+// events shortens a throughput to what is significant.
+func events(text string) string {
+	v, err := strconv.ParseFloat(text, 64)
+	switch {
+	case err != nil:
+		return "-"
+	case v >= 1000:
+		return Group(decimal(v, 0))
+	}
+	return decimal(v, 1)
+}
+
+func quotient(a, b string) string {
+	x, err := strconv.ParseFloat(a, 64)
+	y, err2 := strconv.ParseFloat(b, 64)
+	if err != nil || err2 != nil || y == 0 {
+		return "-"
+	}
+	return decimal(x/y, 3)
 }
 
 func alignTable(w io.Writer, table [][]string) error {

@@ -59,6 +59,9 @@ var arrows = []struct {
 	{"results", project + "/runner/contract", true},
 	{"results", project + "/controllers/plan", false},
 	{"results", "k8s.io/client-go/kubernetes", false},
+	{"results/report", project + "/results", true},
+	{"results/report", project + "/controllers/plan", false},
+	{"results/report", "net/http", false},
 }
 
 // checkLayout lets the linter judge a module that holds each of the arrows and
