@@ -92,6 +92,8 @@ func right(verb, group, resource string) string {
 func (w *world) useAll() {
 	key := w.create(w.bench("well"))
 	w.complete(key, 3)
+	// Pods that share a run find each other by a Service.
+	w.create(w.bench("pair", func(b *v1alpha1.DBBenchmark) { b.Spec.Runner.Replicas, b.Spec.Targets[0].Host = 2, "other" }))
 	// A second execution prunes the results of the first.
 	w.change(key, func(b *v1alpha1.DBBenchmark) { b.Spec.HistoryLimit, b.Spec.Iterations = new(int32(1)), 1 })
 	w.until(key, v1alpha1.ReasonComplete)

@@ -240,8 +240,14 @@ func diagnoseNoPod(age time.Duration, a Attempt) diagnosis {
 			return diagnosis{state: held, again: lookAgain, reason: v1alpha1.ReasonQuotaExceeded,
 				message: "a ResourceQuota of the namespace refuses the runner's pod: " + t.Message + "; raise it, or lower spec.runner.template.resources"}
 		}
-		if age >= patience {
-			return diagnosis{state: broken, reason: v1alpha1.ReasonPodRejected, message: "the runner's pod is refused: " + t.Message}
+		switch {
+		case age < patience:
+		case strings.Contains(t.Message, "failed quota"):
+			return diagnosis{state: broken, reason: v1alpha1.ReasonQuotaExceeded, message: "a ResourceQuota of the namespace wants what the runner's pod does not say: " +
+				t.Message + "; set it in spec.runner.template.resources, or give the namespace a LimitRange with defaults"}
+		default:
+			return diagnosis{state: broken, reason: v1alpha1.ReasonPodRejected, message: "the runner's pod is refused: " + t.Message +
+				"; spec.runner.template says what it asks for"}
 		}
 	}
 	switch {

@@ -87,6 +87,7 @@ func TestDiagnose(t *testing.T) {
 		{"fits nowhere", time.Minute, attemptOf(none, nil, unschedulable()), held, "Unschedulable", true},
 		{"fits nowhere for long", 2 * time.Hour, attemptOf(none, nil, unschedulable()), broken, "Unschedulable", false},
 		{"quota", time.Minute, attemptOf(quota, nil), held, "QuotaExceeded", true},
+		{"quota of what is not set", time.Minute, attemptOf(Trouble{"FailedCreate", `pods "x" is forbidden: failed quota: q: must specify limits.cpu for: runner`}, nil), broken, "QuotaExceeded", false},
 		{"quota for long", 2 * time.Hour, attemptOf(quota, nil), broken, "QuotaExceeded", false},
 		{"refused, at first", 11 * time.Second, attemptOf(security, nil), held, "Pending", true},
 		{"refused", 25 * time.Second, attemptOf(security, nil), broken, "PodRejected", false},

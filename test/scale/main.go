@@ -97,7 +97,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	for _, n := range o.benchmarks {
 		r, err := simulate(ctx, o, n, dir, stderr)
 		if err != nil {
-			return fmt.Errorf("%d benchmarks: %w", n, err)
+			// What the smaller ones took a while to show is not lost.
+			return errors.Join(fmt.Errorf("%d benchmarks: %w", n, err), print(stdout, o, all))
 		}
 		all = append(all, r)
 	}
