@@ -125,8 +125,8 @@ test-e2e: ## Run the end-to-end tests in the sandbox, which stays up.
 	go test -tags e2e -count=1 -timeout 45m ./test/e2e/...
 
 .PHONY: bench
-bench: ## Compare the runner with mariadb-slap on one server.
-	go run ./hack/bench slap
+bench: ## Compare the runner with sysbench and mariadb-slap; FLAGS=-help says how to do less.
+	go run ./hack/bench $(FLAGS)
 
 .PHONY: scale
 scale: ## Simulate 100 and 1,000 benchmarks against a real API server; half an hour or more.

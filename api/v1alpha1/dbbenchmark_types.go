@@ -399,7 +399,9 @@ type Load struct {
 	// +kubebuilder:validation:Pattern=`^([0-9]{1,5}(ms|s|m|h)){1,4}$`
 	Warmup *Duration `json:"warmup,omitempty"`
 	// rate is the number of events that arrive per second, over all runner pods
-	// (open loop). Without it each client sends as soon as it can (closed loop).
+	// (open loop). Without it each client sends as soon as it can (closed loop). Latencies
+	// count from the time of arrival, also of an event that had to wait for a client. One
+	// that waits for more than 10 s, or until the end of the run, is counted as dropped.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100000000
@@ -412,7 +414,9 @@ type Load struct {
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern=`^([0-9]{1,5}(ms|s|m|h)){1,4}$`
 	ThinkTime *Duration `json:"thinkTime,omitempty"`
-	// ramp changes clients or rate in steps over time.
+	// ramp has fewer clients active, or in an open loop events arrive at other rates, in
+	// steps that follow each other from the start of the measured part. The first step holds
+	// in the warm-up, too; after the last one clients and rate hold.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64

@@ -214,6 +214,12 @@ func newPoint(tree map[string]any, id string, c combination) (point, error) {
 	if err != nil {
 		return p, invalid("spec.sweep.axes", "%v (at the point with %s)", err, c)
 	}
+	if err := checkPace(&p.load); err != nil {
+		if len(c.axes) > 0 {
+			err.Message = fmt.Sprintf("%s (at the point with %s)", err.Message, c)
+		}
+		return p, err
+	}
 	return p, nil
 }
 

@@ -62,13 +62,8 @@ func TestExpandSetsDefaults(t *testing.T) {
 
 func TestNotSupported(t *testing.T) {
 	for path, text := range map[string]string{
-		"spec.load.rate":          "load: {rate: 100}",
-		"spec.load.arrivals":      "load: {arrivals: Uniform}",
-		"spec.load.thinkTime":     "load: {thinkTime: 1s}",
-		"spec.load.ramp":          "load: {ramp: [{for: 1s, clients: 1}]}",
-		"spec.thresholds":         "thresholds: [{metric: throughput, min: '1'}]",
-		"spec.baseline":           "baseline: {previous: true}",
-		"spec.sweep.axes[0].path": "sweep: {axes: [{path: load.rate, values: [1]}]}",
+		"spec.thresholds": "thresholds: [{metric: throughput, min: '1'}]",
+		"spec.baseline":   "baseline: {previous: true}",
 	} {
 		_, err := Expand(parse(t, text))
 		var fault *SpecError
@@ -82,6 +77,35 @@ func TestNotSupported(t *testing.T) {
 	} {
 		if _, err := Expand(parse(t, text)); err != nil {
 			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+func TestPace(t *testing.T) {
+	for text, path := range map[string]string{
+		"load: {rate: 100}":                                                          "",
+		"load: {rate: 100, arrivals: Uniform}":                                       "",
+		"load: {arrivals: Uniform}":                                                  "spec.load.arrivals",
+		"load: {thinkTime: 1s}":                                                      "",
+		"load: {thinkTime: 1s, rate: 1}":                                             "spec.load.thinkTime",
+		"load: {clients: 2, ramp: [{for: 1s, clients: 1}]}":                          "",
+		"load: {clients: 2, ramp: [{for: 1s, clients: 3}]}":                          "spec.load.ramp[0].clients",
+		"load: {clients: 2, ramp: [{for: 0s, clients: 2}]}":                          "spec.load.ramp[0].for",
+		"load: {rate: 9, ramp: [{for: 1s, rate: 3}]}":                                "",
+		"load: {ramp: [{for: 1s, rate: 3}]}":                                         "spec.load.ramp[0].rate",
+		"load: {rate: 9, ramp: [{for: 1s, clients: 1}]}":                             "spec.load.ramp[0].clients",
+		"sweep: {axes: [{path: load.rate, values: [1, 2]}]}":                         "",
+		"load: {thinkTime: 1s}\nsweep: {axes: [{path: load.rate, values: [1]}]}":     "spec.load.thinkTime",
+		"load: {arrivals: Poisson}\nsweep: {axes: [{path: load.rate, values: [1]}]}": "",
+		"load: {clients: 4, ramp: [{for: 1s, clients: 3}]}\nsweep: {axes: [{path: load.clients, values: [4, 2]}]}": "spec.load.ramp[0].clients",
+	} {
+		_, err := Expand(parse(t, text))
+		var fault *SpecError
+		switch {
+		case path == "" && err != nil:
+			t.Errorf("%s: %v", text, err)
+		case path != "" && (!errors.As(err, &fault) || fault.Reason != v1alpha1.ReasonInvalidSpec || fault.Path != path):
+			t.Errorf("%s: got %v, want a fault of %s", text, err, path)
 		}
 	}
 }

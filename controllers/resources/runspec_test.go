@@ -118,10 +118,12 @@ func TestEveryFieldOfLoad(t *testing.T) {
 	b := bench(t, plain)
 	run := plan.Run{ID: "r", Target: "mariadb", Iteration: 1, Workload: b.Spec.Workload}
 	(&filler{}).fill(reflect.ValueOf(&run.Load).Elem())
-	run.Load.Ramp = nil // refused by the planner
 	spec, err := RunSpec(b, "e", run)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if diff := cmp.Diff(asJSON(t, run.Load), asJSON(t, spec.Load)); diff != "" {
+		t.Errorf("a field has changed on its way:\n%s", diff)
 	}
 	if got := spec.Load; got.Clients != run.Load.Clients || got.EventsPerClient != *run.Load.EventsPerClient || got.Events != *run.Load.Events ||
 		time.Duration(got.Duration) != run.Load.Duration.Duration || time.Duration(got.Warmup) != run.Load.Warmup.Duration ||

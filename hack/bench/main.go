@@ -1,16 +1,18 @@
 //go:build linux
 
 // Command bench holds the runner against the tools whose loads it generates, on one
-// private server, in turns:
+// private server:
 //
-//	go run ./hack/bench slap
+//	go run ./hack/bench [flags]
 //
-// It prints, for each cell of clients × queries per client, the median and the range
-// of the pairwise ratios of elapsed times, ours over the tool's.
+// Ours and theirs run in turns, in pairs, so that whatever else the machine does hits
+// both alike; what is printed are medians of the ratios of pairs, with their range. See
+// docs/performance.md.
 package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -19,141 +21,158 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"dbbench.dev/operator/test/mariadb"
 )
 
-// cell is one size of load.
-type cell struct {
-	clients, queries int // queries per client
+// options are those of the command line.
+type options struct {
+	cells   []*cell
+	clients []int // instead of a cell's own
+	pairs   int
+	seconds time.Duration
+	durable bool
+	tcp     bool
+	program string
 }
-
-// contestant runs a load on a server and says how long it took by its own clock.
-type contestant interface {
-	run(ctx context.Context, s *mariadb.Server, c cell) (time.Duration, error)
-}
-
-// match is a comparison of the runner with one tool.
-type match struct {
-	name  string
-	cells []cell
-	// prepare makes the contestants; dir is for what they need.
-	prepare func(dir, runner string) (ours, theirs contestant, err error)
-}
-
-var matches = []match{slapMatch}
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx, os.Args[1:], os.Stdout)
+	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
-	if err != nil {
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, args []string, out io.Writer) error {
-	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
-	pairs := flags.Int("pairs", 5, "pairs of runs per cell")
-	target := flags.Float64("target", 1.05, "the ratio that the median is to stay below")
-	if len(args) == 0 {
-		return fmt.Errorf("usage: bench %s [options]", strings.Join(names(), "|"))
-	}
-	if err := flags.Parse(args[1:]); err != nil {
+func run(ctx context.Context, args []string, out, progress io.Writer) error {
+	o, err := parse(args, progress)
+	if err != nil {
 		return err
 	}
-	if *pairs < 1 {
-		return fmt.Errorf("-pairs is %d, must be at least 1", *pairs)
-	}
-	for _, m := range matches {
-		if m.name == args[0] {
-			return m.play(ctx, *pairs, *target, out)
-		}
-	}
-	return fmt.Errorf("no such comparison %q; there are: %s", args[0], strings.Join(names(), ", "))
-}
-
-func names() []string {
-	var out []string
-	for _, m := range matches {
-		out = append(out, m.name)
-	}
-	return out
-}
-
-func (m match) play(ctx context.Context, pairs int, target float64, out io.Writer) error {
 	dir, err := os.MkdirTemp("", "bench-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	runner := filepath.Join(dir, "runner")
-	if text, err := exec.CommandContext(ctx, "go", "build", "-o", runner, "./cmd/runner").CombinedOutput(); err != nil {
-		return fmt.Errorf("build the runner: %w\n%s", err, text)
+	if o.program == "" {
+		o.program = filepath.Join(dir, "runner")
+		if text, err := exec.CommandContext(ctx, "go", "build", "-o", o.program, "./cmd/runner").CombinedOutput(); err != nil {
+			return fmt.Errorf("build the runner: %w\n%s", err, text)
+		}
 	}
-	// The server has its default durability: a commit is a write to the disk.
-	server, err := mariadb.New(filepath.Join(dir, "server"), "--innodb-buffer-pool-size=512M")
+	b, err := newBench(ctx, dir, o)
 	if err != nil {
 		return err
 	}
-	defer server.Stop()
-	ours, theirs, err := m.prepare(dir, runner)
-	if err != nil {
-		return err
-	}
-
-	fmt.Fprintf(out, "%7s  %14s  %9s  %9s  %6s  %6s  %6s  %5s  target %.2f\n",
-		"clients", "queries/client", "ours", m.name, "ratio", "min", "max", "pairs", target)
-	for _, c := range m.cells {
-		r, err := compare(ctx, server, ours, theirs, c, pairs)
-		if err != nil {
-			return err
+	defer b.server.Stop()
+	printHead(out)
+	for _, c := range o.cells {
+		clients := c.clients
+		if o.clients != nil {
+			clients = o.clients
 		}
-		verdict := "met"
-		if median(r.ratios) > target {
-			verdict = "missed"
+		for _, n := range clients {
+			fmt.Fprintf(progress, "%s, %d clients ...\n", c.name, n)
+			r, err := b.compare(ctx, c, n)
+			if err != nil {
+				return fmt.Errorf("%s, %d clients: %w", c.name, n, err)
+			}
+			r.print(out, c, n)
 		}
-		fmt.Fprintf(out, "%7d  %14d  %8.3fs  %8.3fs  %6.3f  %6.3f  %6.3f  %5d  %s\n", c.clients, c.queries,
-			median(r.ours), median(r.theirs), median(r.ratios), slices.Min(r.ratios), slices.Max(r.ratios), pairs, verdict)
 	}
 	return nil
 }
 
-// result holds the elapsed times of the pairs in seconds, and their ratios.
-type result struct{ ours, theirs, ratios []float64 }
+func parse(args []string, usage io.Writer) (o options, err error) {
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	flags.SetOutput(usage)
+	names := flags.String("cells", strings.Join(cellNames(), ","), "what to compare")
+	clients := flags.String("clients", "", "numbers of clients, such as 1,8,64, instead of the cells' own")
+	flags.IntVar(&o.pairs, "pairs", 7, "pairs of runs")
+	flags.DurationVar(&o.seconds, "time", 4*time.Second, "length of a run of sysbench's loads")
+	flags.BoolVar(&o.durable, "durable", false, "have each commit be a write to the disk, as is the server's default")
+	flags.BoolVar(&o.tcp, "tcp", false, "connect over TCP; the default is the server's unix socket")
+	flags.StringVar(&o.program, "runner", "", "a runner that is built already")
+	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	for _, name := range strings.Split(*names, ",") {
+		i := slices.IndexFunc(cells, func(c *cell) bool { return c.name == name })
+		if i < 0 {
+			return o, fmt.Errorf("-cells: there is no %q; there are %s", name, strings.Join(cellNames(), ", "))
+		}
+		o.cells = append(o.cells, cells[i])
+	}
+	if *clients != "" {
+		for _, text := range strings.Split(*clients, ",") {
+			n, err := strconv.Atoi(text)
+			if err != nil || n < 1 {
+				return o, fmt.Errorf("-clients: %q is not a number above 0", text)
+			}
+			o.clients = append(o.clients, n)
+		}
+	}
+	switch {
+	case o.pairs < 1:
+		return o, fmt.Errorf("-pairs is %d, must be at least 1", o.pairs)
+	case o.seconds < time.Second:
+		return o, fmt.Errorf("-time is %s, must be at least 1s", o.seconds)
+	case flags.NArg() > 0:
+		return o, fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	}
+	return o, nil
+}
+
+// bench is a server with the tables that the loads need.
+type bench struct {
+	options
+	server *mariadb.Server
+	dir    string
+}
+
+func newBench(ctx context.Context, dir string, o options) (*bench, error) {
+	args := []string{"--innodb-buffer-pool-size=1G", "--max-connections=5000", "--back-log=4096", "--open-files-limit=65535",
+		"--max-prepared-stmt-count=1000000", "--table-open-cache=8000"}
+	if !o.durable {
+		args = append(args, "--innodb-flush-log-at-trx-commit=0")
+	}
+	server, err := mariadb.New(filepath.Join(dir, "server"), args...)
+	if err != nil {
+		return nil, err
+	}
+	b := &bench{options: o, server: server, dir: dir}
+	if err := b.prepare(ctx); err != nil {
+		server.Stop()
+		return nil, err
+	}
+	return b, nil
+}
 
 // compare runs pairs in turns; who goes first changes, so that drift hits both alike.
 // One pair before does not count: it fills the caches.
-func compare(ctx context.Context, s *mariadb.Server, ours, theirs contestant, c cell, pairs int) (result, error) {
-	var r result
-	for i := range pairs + 1 {
-		order := []contestant{ours, theirs}
-		if i%2 == 1 {
-			slices.Reverse(order)
-		}
-		elapsed := map[contestant]float64{}
-		for _, x := range order {
-			d, err := x.run(ctx, s, c)
-			if err != nil {
-				return r, err
+func (b *bench) compare(ctx context.Context, c *cell, clients int) (*result, error) {
+	ours, theirs, err := c.contestants(ctx, b, clients)
+	if err != nil {
+		return nil, err
+	}
+	r := &result{}
+	for i := range b.pairs + 1 {
+		pair := []contestant{ours, theirs}
+		samples := make([]sample, 2)
+		for k := range pair {
+			who := (k + i) % 2
+			if samples[who], err = pair[who](ctx); err != nil {
+				return nil, err
 			}
-			elapsed[x] = d.Seconds()
 		}
-		if i == 0 {
-			continue
+		if i > 0 {
+			r.ours, r.theirs = append(r.ours, samples[0]), append(r.theirs, samples[1])
 		}
-		r.ours = append(r.ours, elapsed[ours])
-		r.theirs = append(r.theirs, elapsed[theirs])
-		r.ratios = append(r.ratios, elapsed[ours]/elapsed[theirs])
 	}
 	return r, nil
-}
-
-func median(values []float64) float64 {
-	sorted := slices.Sorted(slices.Values(values))
-	n := len(sorted)
-	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }

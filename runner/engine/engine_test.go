@@ -315,3 +315,5 @@ func BenchmarkEvent(b *testing.B) {
 		})
 	}
 }
+
+func mysqlError(number uint16) error { return &driverpkg.MySQLError{Number: number} }

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	hdr "github.com/HdrHistogram/hdrhistogram-go"
+
 	"dbbench.dev/operator/runner/contract"
 	"dbbench.dev/operator/runner/mysql"
 	"dbbench.dev/operator/runner/workload"
@@ -116,9 +118,25 @@ func (c *talker) echo(b []byte) error {
 	return err
 }
 
-// TestOnAServer has clients do all that a session can over all transports.
+// TestOnAServer has the tests that follow share a server.
 func TestOnAServer(t *testing.T) {
 	server, targets := serve(t)
+	for _, tt := range []struct {
+		name string
+		test func(*testing.T, *mariadb.Server, map[string]contract.Target)
+	}{
+		{"all that a session can", allOverAllTransports},
+		{"a server that is full for a moment", aServerThatIsFullForAMoment},
+		{"killed connections", killedConnections},
+		{"a server that hangs", aServerThatHangs},
+		{"coordinated omission", coordinatedOmission},
+	} {
+		t.Run(tt.name, func(t *testing.T) { tt.test(t, server, targets) })
+	}
+}
+
+// allOverAllTransports has clients do all that a session can.
+func allOverAllTransports(t *testing.T, server *mariadb.Server, targets map[string]contract.Target) {
 	for _, via := range slices.Sorted(maps.Keys(targets)) {
 		t.Run(via, func(t *testing.T) {
 			forEach(t, func(t *testing.T, e Engine) {
@@ -169,9 +187,8 @@ func allOfASession(c *talker) error {
 	return c.prepare()
 }
 
-// TestAServerThatIsFullForAMoment has the server refuse some until others are gone.
-func TestAServerThatIsFullForAMoment(t *testing.T) {
-	server, targets := serve(t)
+// aServerThatIsFullForAMoment has the server refuse some until others are gone.
+func aServerThatIsFullForAMoment(t *testing.T, server *mariadb.Server, targets map[string]contract.Target) {
 	forEach(t, func(t *testing.T, e Engine) {
 		server.Exec(t, "SET GLOBAL max_connections = 10")
 		time.AfterFunc(300*time.Millisecond, func() { server.Exec(t, "SET GLOBAL max_connections = 151") })
@@ -183,9 +200,8 @@ func TestAServerThatIsFullForAMoment(t *testing.T) {
 	})
 }
 
-// TestKilledConnections has the server close connections: the clients open others.
-func TestKilledConnections(t *testing.T) {
-	_, targets := serve(t)
+// killedConnections has the server close connections: the clients open others.
+func killedConnections(t *testing.T, _ *mariadb.Server, targets map[string]contract.Target) {
 	forEach(t, func(t *testing.T, e Engine) {
 		w := &talk{fake: fake{action: workload.Retry}, do: func(c *talker) error {
 			if c.n%5 == 0 && c.index%2 == 0 {
@@ -216,9 +232,8 @@ func stall(t *testing.T, server *mariadb.Server, after, howLong time.Duration) (
 	}
 }
 
-// TestAServerThatHangs must not hold the run: what was measured is kept.
-func TestAServerThatHangs(t *testing.T) {
-	server, targets := serve(t)
+// aServerThatHangs must not hold the run: what was measured is kept.
+func aServerThatHangs(t *testing.T, server *mariadb.Server, targets map[string]contract.Target) {
 	for via, target := range targets {
 		forEach(t, func(t *testing.T, e Engine) {
 			defer stall(t, server, 300*time.Millisecond, 10*time.Second)()
@@ -235,4 +250,56 @@ func TestAServerThatHangs(t *testing.T) {
 			}
 		})
 	}
+}
+
+// coordinatedOmission stops the server for a second. In an open loop the events that were
+// to begin in that second count from when they were to, and a percentile tells; in a
+// closed loop no client sends while it waits, and a few events alone are slow.
+func coordinatedOmission(t *testing.T, server *mariadb.Server, targets map[string]contract.Target) {
+	const rate, seconds = 500, 10
+	forEach(t, func(t *testing.T, e Engine) {
+		t.Parallel()
+		server := mariadb.Start(t) // each test stops one of its own
+		server.Exec(t, "CREATE DATABASE dbbench", table)
+		target := targets["socket"]
+		target.Socket = server.Socket
+		for _, arrivals := range []string{contract.ArrivalsPoisson, ""} {
+			load := contract.Load{Clients: 20, Duration: contract.Duration(seconds * time.Second)}
+			if arrivals != "" {
+				load.Rate, load.Arrivals = rate, arrivals
+			} else {
+				load.Think = contract.Duration(20 * time.Millisecond) // some 1,000/s
+				load.Duration = contract.Duration(5 * time.Second)
+			}
+			goOn := stall(t, server, time.Duration(load.Duration)/3, time.Second)
+			w := &talk{do: func(c *talker) error { return c.session.Query("DO 0", nil) }}
+			m := e.Run(t.Context(), &Job{Workload: w, Connect: connect(t, target), Grace: time.Second, Load: load})
+			goOn()
+			if m.Err != nil || m.Totals.Errors > 0 {
+				t.Fatalf("%v, %+v", m.Err, m.Totals)
+			}
+			p99 := quantile(t, m, 99)
+			if load.Rate == 0 {
+				if p99 > 500*time.Millisecond || time.Duration(m.Operations[0].MaxNanos) < 900*time.Millisecond {
+					t.Errorf("closed loop: p99 %s, maximum %s", p99, time.Duration(m.Operations[0].MaxNanos))
+				}
+				continue
+			}
+			if n := m.Totals.Events + m.Totals.Dropped; p99 < 500*time.Millisecond || n < rate*seconds*9/10 || n > rate*seconds*11/10 {
+				t.Errorf("open loop: p99 %s, %+v", p99, m.Totals)
+			}
+			if m.Totals.Late < rate*8/10 {
+				t.Errorf("%d late", m.Totals.Late)
+			}
+		}
+	})
+}
+
+func quantile(t *testing.T, m Measurement, q float64) time.Duration {
+	t.Helper()
+	h, err := hdr.Decode([]byte(m.Operations[0].Histogram))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(h.ValueAtQuantile(q))
 }
