@@ -16,17 +16,26 @@ type Table struct {
 	Rows  [][]string
 }
 
-// WriteMatrix writes the points of a status as the tables of Tables, and with another
-// number of axes than two a line for each point.
+// WriteMatrix writes the points of a status as the tables of Tables where they compare
+// something: two axes, or several targets. Else it writes a line for each point.
 func WriteMatrix(w io.Writer, b *v1alpha1.DBBenchmark) error {
 	if len(b.Status.Points) == 0 {
 		_, err := fmt.Fprintln(w, "no results yet")
 		return err
 	}
-	if b.Spec.Sweep == nil || len(b.Spec.Sweep.Axes) != 2 {
+	if err := writePoints(w, b); err != nil || b.Status.PointsTruncated == 0 {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "%d more points are in the ConfigMaps %s\n", b.Status.PointsTruncated, strings.Join(b.Status.ResultsConfigMaps, ", "))
+	return err
+}
+
+func writePoints(w io.Writer, b *v1alpha1.DBBenchmark) error {
+	tables := Tables(b.Spec, b.Status.Points)
+	if len(tables) == 0 || len(b.Spec.Sweep.Axes) == 1 && len(b.Spec.Targets) == 1 {
 		return writeList(w, b.Status.Points)
 	}
-	for i, t := range Tables(b.Spec, b.Status.Points) {
+	for i, t := range tables {
 		if i > 0 {
 			fmt.Fprintln(w)
 		}
@@ -35,17 +44,13 @@ func WriteMatrix(w io.Writer, b *v1alpha1.DBBenchmark) error {
 			return err
 		}
 	}
-	if b.Status.PointsTruncated > 0 {
-		_, err := fmt.Fprintf(w, "%d more points are in the ConfigMaps %s\n", b.Status.PointsTruncated, strings.Join(b.Status.ResultsConfigMaps, ", "))
-		return err
-	}
 	return nil
 }
 
 // Tables are points in the forms that are customary: of two axes, as mysqlslap's users
 // draw them, for each target a row for each value of the first axis, a column for each
 // of the second and in the cells the average elapsed seconds, then the same per 1,000
-// events of a client; of one axis a column for each value and a row for each target,
+// events of a client, but the throughput where the load ends by time; of one axis a column for each value and a row for each target,
 // in the cells the throughput. With another number of axes there are none.
 func Tables(spec v1alpha1.DBBenchmarkSpec, points []v1alpha1.PointResult) []Table {
 	if spec.Sweep == nil {
@@ -57,7 +62,7 @@ func Tables(spec v1alpha1.DBBenchmarkSpec, points []v1alpha1.PointResult) []Tabl
 	case 2:
 		var all []Table
 		for _, t := range spec.Targets {
-			all = append(all, matrices(t.Name, axes[0], axes[1], points)...)
+			all = append(all, matrices(spec.Load, t.Name, axes[0], axes[1], points)...)
 		}
 		return all
 	}
@@ -67,12 +72,16 @@ func Tables(spec v1alpha1.DBBenchmarkSpec, points []v1alpha1.PointResult) []Tabl
 // eventsPath is the axis that the second table divides by.
 const eventsPath = "load.eventsPerClient"
 
-func matrices(target string, rows, columns v1alpha1.Axis, points []v1alpha1.PointResult) []Table {
+func matrices(load v1alpha1.Load, target string, rows, columns v1alpha1.Axis, points []v1alpha1.PointResult) []Table {
 	cells := map[[2]string]v1alpha1.PointResult{}
 	for _, p := range points {
 		if p.Target == target && p.ElapsedSeconds != nil {
 			cells[[2]string{string(p.Parameters[rows.Path].Raw), string(p.Parameters[columns.Path].Raw)}] = p
 		}
+	}
+	if load.Duration != nil {
+		return []Table{{target + ": events per second, median of the iterations",
+			matrix(rows, columns, cells, func(p v1alpha1.PointResult) string { return events(p.EventsPerSecond.Median) })}}
 	}
 	all := []Table{{target + ": average number of seconds to run all queries",
 		matrix(rows, columns, cells, func(p v1alpha1.PointResult) string { return p.ElapsedSeconds.Average })}}

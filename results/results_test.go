@@ -235,3 +235,26 @@ func TestWriteMatrix(t *testing.T) {
 	}
 	golden(t, "matrix.txt", out.Bytes())
 }
+
+// TestWriteMatrixOfTargets compares targets along one axis, of a load that ends by time.
+func TestWriteMatrixOfTargets(t *testing.T) {
+	raw := func(v string) apiextensionsv1.JSON { return apiextensionsv1.JSON{Raw: []byte(v)} }
+	b := &v1alpha1.DBBenchmark{}
+	b.Spec.Targets = []v1alpha1.Target{{Name: "mysql"}, {Name: "mariadb"}}
+	b.Spec.Load.Duration = &v1alpha1.Duration{Duration: time.Minute}
+	b.Spec.Sweep = &v1alpha1.Sweep{Axes: []v1alpha1.Axis{{Path: "load.clients", Values: []apiextensionsv1.JSON{raw("8"), raw("4096")}}}}
+	for _, c := range []struct{ target, clients, rate string }{
+		{"mysql", "8", "79153.300"}, {"mariadb", "8", "81818.800"}, {"mariadb", "4096", "151485.000"},
+	} {
+		b.Status.Points = append(b.Status.Points, v1alpha1.PointResult{
+			ID: "p", Target: c.target, Parameters: v1alpha1.Parameters{"load.clients": raw(c.clients)},
+			ElapsedSeconds:  &v1alpha1.ElapsedSeconds{Average: "60.000"},
+			EventsPerSecond: &v1alpha1.Spread{Median: c.rate},
+		})
+	}
+	var out bytes.Buffer
+	if err := WriteMatrix(&out, b); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "matrix-targets.txt", out.Bytes())
+}
