@@ -165,7 +165,7 @@ func (s *scope) delete(ctx context.Context, d *plan.Decision) error {
 	return nil
 }
 
-// create starts a run. What the API finds wrong with its Job is final.
+// create starts a run. That the API does not take its Job is final where it does not pass.
 func (s *scope) create(ctx context.Context, run plan.Run) error {
 	job, err := resources.RunJob(s.bench, s.bench.Status.Execution.ID, run, s.Image)
 	if err != nil {
@@ -177,16 +177,34 @@ func (s *scope) create(ctx context.Context, run plan.Run) error {
 	if err == nil {
 		err = s.Client.Create(ctx, job)
 	}
-	switch {
-	case err == nil:
-		return nil
-	case apierrors.IsAlreadyExists(err):
+	if apierrors.IsAlreadyExists(err) {
 		err = s.adopt(ctx, job)
-	case apierrors.IsInvalid(err):
-		return s.store(ctx, plan.Failed(s.Now(), run, v1alpha1.ReasonPodRejected, "the API refuses the runner's Job: "+err.Error()))
 	}
-	s.cannotCreate = err
+	if err == nil {
+		s.refusals.forget(client.ObjectKeyFromObject(s.bench))
+		return nil
+	}
+	s.refused(job.Name, err)
+	if e := s.cannotCreate.GiveUp(s.Now(), &s.bench.Spec, run); e != nil {
+		return s.store(ctx, *e)
+	}
 	return err
+}
+
+// refusedRun is the Job that the API refuses, and since when.
+type refusedRun struct {
+	job   string
+	since time.Time
+}
+
+func (s *scope) refused(job string, err error) {
+	key := client.ObjectKeyFromObject(s.bench)
+	known, _ := s.refusals.get(key)
+	if known.job != job {
+		known = refusedRun{job, s.Now()}
+		s.refusals.set(key, known)
+	}
+	s.cannotCreate = &plan.Refusal{Err: err, Since: known.since}
 }
 
 // ensureService makes the Service by which the pods of a run find each other, unless it
@@ -226,7 +244,7 @@ func (s *scope) cleanUp(ctx context.Context, c plan.Cleanup) error {
 	case err == nil || apierrors.IsAlreadyExists(err):
 		return nil
 	case c.Execution != plan.FinalExecution:
-		s.cannotCreate = err
+		s.refused("drop "+c.Dataset+" in "+c.Target, err)
 		return fmt.Errorf("drop data in %s: %w", c.Target, err)
 	case apierrors.IsForbidden(err), apierrors.IsInvalid(err), !isAPIError(err):
 		return s.release(ctx, fmt.Sprintf("%s: %v", c.Target, err))

@@ -1,15 +1,19 @@
 package controllers
 
 import (
+	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"dbbench.dev/operator/api/v1alpha1"
@@ -255,5 +259,26 @@ func TestLiveProgress(t *testing.T) {
 		return a != nil && a.PercentDone != nil && *a.PercentDone == 40 && a.Phase == "Measure" && a.EventsPerSecond == "1234.567" && a.P99Micros == 2000
 	})
 	w.kubelet.set(func() { w.kubelet.hold = false })
+	w.complete(key, 3)
+}
+
+// TestQuotaOnJobs: a Job that a ResourceQuota forbids is waited for, in words, and goes on
+// when the quota is raised.
+func TestQuotaOnJobs(t *testing.T) {
+	w := newWorld(t, 1)
+	refused := apierrors.NewForbidden(schema.GroupResource{Group: "batch", Resource: "jobs"}, "j", errors.New("exceeded quota: small, requested: count/jobs.batch=1"))
+	var raised atomic.Bool
+	w.start(func(kind string) error {
+		if kind == "create *v1.Job" && !raised.Load() {
+			return refused
+		}
+		return nil
+	}, nil)
+	key := w.create(w.bench("bench"))
+	b := w.until(key, v1alpha1.ReasonQuotaExceeded)
+	if ready := meta.FindStatusCondition(b.Status.Conditions, v1alpha1.ConditionReady); !strings.Contains(ready.Message, "count/jobs.batch") {
+		t.Errorf("Ready: %+v", ready)
+	}
+	raised.Store(true)
 	w.complete(key, 3)
 }

@@ -29,10 +29,7 @@ func (l *locks) lock(names []string) (unlock func()) {
 }
 
 // plans keeps the runs of specs: thousands of points take a second to expand.
-type plans struct {
-	mu    sync.Mutex
-	known map[types.NamespacedName]expansion
-}
+type plans struct{ memory[expansion] }
 
 type expansion struct {
 	uid        types.UID
@@ -43,27 +40,41 @@ type expansion struct {
 
 func (p *plans) expand(b *v1alpha1.DBBenchmark) ([]plan.Run, error) {
 	key := client.ObjectKeyFromObject(b)
-	p.mu.Lock()
-	e, ok := p.known[key]
-	p.mu.Unlock()
-	if ok && e.uid == b.UID && e.generation == b.Generation {
+	if e, ok := p.get(key); ok && e.uid == b.UID && e.generation == b.Generation {
 		return e.runs, e.err
 	}
-	e = expansion{uid: b.UID, generation: b.Generation}
+	e := expansion{uid: b.UID, generation: b.Generation}
 	e.runs, e.err = plan.Expand(&b.Spec)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.known == nil {
-		p.known = map[types.NamespacedName]expansion{}
-	}
-	p.known[key] = e
+	p.set(key, e)
 	return e.runs, e.err
 }
 
-func (p *plans) forget(key types.NamespacedName) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.known, key)
+// memory is what is remembered of benchmarks between reconciliations.
+type memory[T any] struct {
+	mu    sync.Mutex
+	known map[types.NamespacedName]T
+}
+
+func (m *memory[T]) get(key types.NamespacedName) (known T, ok bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	known, ok = m.known[key]
+	return known, ok
+}
+
+func (m *memory[T]) set(key types.NamespacedName, v T) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.known == nil {
+		m.known = map[types.NamespacedName]T{}
+	}
+	m.known[key] = v
+}
+
+func (m *memory[T]) forget(key types.NamespacedName) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.known, key)
 }
 
 // forget drops what is remembered of a benchmark that is gone or at rest.
@@ -71,4 +82,5 @@ func (r *Reconciler) forget(key types.NamespacedName) {
 	r.plans.forget(key)
 	r.results.forget(key)
 	r.said.forget(key)
+	r.refusals.forget(key)
 }

@@ -3,11 +3,9 @@ package controllers
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -15,37 +13,11 @@ import (
 	"dbbench.dev/operator/runner/contract"
 )
 
-// progressCache keeps what runs under way have said last, so that their logs are looked
-// at no more often than it is worth.
-type progressCache struct {
-	mu    sync.Mutex
-	known map[types.NamespacedName]seenProgress
-}
-
+// seenProgress is what a run under way has said last, and when it was asked: its log is
+// looked at no more often than it is worth.
 type seenProgress struct {
 	at   time.Time
 	said *plan.Progress
-}
-
-func (c *progressCache) get(key types.NamespacedName) seenProgress {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.known[key]
-}
-
-func (c *progressCache) set(key types.NamespacedName, p seenProgress) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.known == nil {
-		c.known = map[types.NamespacedName]seenProgress{}
-	}
-	c.known[key] = p
-}
-
-func (c *progressCache) forget(key types.NamespacedName) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.known, key)
 }
 
 // progress is what the run under way has said last. That a log cannot be read is no
@@ -56,7 +28,7 @@ func (s *scope) progress(ctx context.Context, attempts []plan.Attempt) *plan.Pro
 		return nil
 	}
 	key, now := client.ObjectKeyFromObject(s.bench), s.Now()
-	seen := s.said.get(key)
+	seen, _ := s.said.get(key)
 	if p := seen.said; p == nil || p.Run != a.Run || p.Attempt != a.Number {
 		seen = seenProgress{at: a.Job.CreationTimestamp.Time}
 	}

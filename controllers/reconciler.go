@@ -46,10 +46,11 @@ type Reconciler struct {
 	// Now is the clock.
 	Now func() time.Time
 
-	servers locks
-	plans   plans
-	results resultCache
-	said    progressCache
+	servers  locks
+	plans    plans
+	results  resultCache
+	said     memory[seenProgress]
+	refusals memory[refusedRun]
 }
 
 // maxSteps bounds the decisions of one reconciliation. A run that ends takes three:
@@ -80,20 +81,28 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		log.FromContext(ctx).V(1).Info("somebody else wrote in between, looking again", "reason", err.Error())
 		return ctrl.Result{RequeueAfter: conflictDelay}, nil
 	}
+	if r := s.cannotCreate; r != nil && s.Now().Sub(r.Since) > refusedDelay {
+		// A quota may be raised at any time: a delay that grows would be in the way.
+		log.FromContext(ctx).Info("a Job is still refused", "reason", r.Err.Error())
+		return ctrl.Result{RequeueAfter: refusedDelay}, nil
+	}
 	if err != nil || decision == nil {
 		return ctrl.Result{}, err
 	}
 	return ctrl.Result{RequeueAfter: decision.After}, nil
 }
 
-const conflictDelay = 100 * time.Millisecond
+const (
+	conflictDelay = 100 * time.Millisecond
+	refusedDelay  = 10 * time.Second
+)
 
 // scope is one benchmark in one reconciliation.
 type scope struct {
 	*Reconciler
 	bench *v1alpha1.DBBenchmark
 	// cannotCreate is why the API refused a Job in this reconciliation.
-	cannotCreate error
+	cannotCreate *plan.Refusal
 }
 
 // idle reports whether there is nothing to look for: the execution of this very spec

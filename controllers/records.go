@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -43,41 +42,21 @@ type knownResults struct {
 // resultCache keeps the results of benchmarks that are under way, so that ConfigMaps
 // are read once and not watched. Only this process writes them; before anything is
 // done that cannot be undone, their versions are compared with the API's.
-type resultCache struct {
-	mu    sync.Mutex
-	known map[types.NamespacedName]*knownResults
-}
+type resultCache struct{ memory[*knownResults] }
 
-func (c *resultCache) get(b *v1alpha1.DBBenchmark, execution string) *knownResults {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	k := c.known[client.ObjectKeyFromObject(b)]
-	if k == nil || k.uid != b.UID || k.execution != execution {
+func (c *resultCache) of(b *v1alpha1.DBBenchmark, execution string) *knownResults {
+	k, ok := c.get(client.ObjectKeyFromObject(b))
+	if !ok || k.uid != b.UID || k.execution != execution {
 		return nil
 	}
 	return k
-}
-
-func (c *resultCache) set(b *v1alpha1.DBBenchmark, k *knownResults) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.known == nil {
-		c.known = map[types.NamespacedName]*knownResults{}
-	}
-	c.known[client.ObjectKeyFromObject(b)] = k
-}
-
-func (c *resultCache) forget(key types.NamespacedName) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.known, key)
 }
 
 // observeResults returns the results of the current execution: those last seen, or
 // with live those that the API has now.
 func (s *scope) observeResults(ctx context.Context, live bool) (*knownResults, error) {
 	execution := plan.ExecutionID(s.bench)
-	before := s.results.get(s.bench, execution)
+	before := s.results.of(s.bench, execution)
 	if before != nil && !live {
 		return before, nil
 	}
@@ -104,7 +83,7 @@ func (s *scope) observeResults(ctx context.Context, live bool) (*knownResults, e
 		}
 		now.shards = append(now.shards, sh)
 	}
-	s.results.set(s.bench, now)
+	s.results.set(client.ObjectKeyFromObject(s.bench), now)
 	return now, nil
 }
 
@@ -153,7 +132,7 @@ func (s *scope) store(ctx context.Context, e results.Envelope) error {
 		s.warn("RunRepeated", "Run", "the run %s was lost and is repeated (%d of %d): %s", e.Run, e.Lost, s.bench.Spec.Retries, e.Failure.Message)
 	}
 	key := e.Key()
-	known := s.results.get(s.bench, plan.ExecutionID(s.bench))
+	known := s.results.of(s.bench, plan.ExecutionID(s.bench))
 	if known == nil {
 		return fmt.Errorf("result of %s: the earlier results are not known", e.Run)
 	}

@@ -143,7 +143,7 @@ type DBBenchmarkSpec struct {
 	Retries int32 `json:"retries,omitempty"`
 
 	// onFailure says what a failed run ends: Stop (the default) the execution,
-	// Continue the failed point alone.
+	// Continue itself alone: the other runs are done, those of its point included.
 	// +optional
 	// +kubebuilder:default=Stop
 	OnFailure OnFailure `json:"onFailure,omitempty"`

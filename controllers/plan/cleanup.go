@@ -96,8 +96,8 @@ func (n *next) drop(all []Cleanup) (faults []string, done bool) {
 	for _, c := range all {
 		a, ok := n.cleanup(c)
 		if !ok {
-			if err := n.o.CannotCreate; err != nil && n.now.Sub(n.lastFinished()) > cleanupLimit {
-				faults = append(faults, c.Target+": the API refuses the Job: "+err.Error())
+			if r := n.o.CannotCreate; r != nil && n.now.Sub(n.lastFinished()) > cleanupLimit {
+				faults = append(faults, c.Target+": "+r.message())
 				continue
 			}
 			n.CleanUp = append(n.CleanUp, c)

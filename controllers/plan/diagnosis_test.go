@@ -55,6 +55,8 @@ func TestDiagnose(t *testing.T) {
 	slow := Trouble{"FailedMount", `MountVolume.SetUp failed for volume "credentials" : failed to sync secret cache: timed out waiting for the condition`}
 	quota := Trouble{"FailedCreate", `Error creating: pods "x" is forbidden: exceeded quota: small, requested: pods=1`}
 	security := Trouble{"FailedCreate", `Error creating: pods "x" is forbidden: violates PodSecurity "restricted:latest"`}
+	limits := Trouble{"FailedCreate", `Error creating: pods "x" is forbidden: maximum memory usage per Container is 128Mi, but limit is 512Mi`}
+	webhook := Trouble{"FailedCreate", `Error creating: admission webhook "policy.example.com" denied the request: no`}
 	creatingPod := waitingFor("ContainerCreating", "")
 	for _, tc := range []struct {
 		name   string
@@ -91,6 +93,8 @@ func TestDiagnose(t *testing.T) {
 		{"quota for long", 2 * time.Hour, attemptOf(quota, nil), broken, "QuotaExceeded", false},
 		{"refused, at first", 11 * time.Second, attemptOf(security, nil), held, "Pending", true},
 		{"refused", 25 * time.Second, attemptOf(security, nil), broken, "PodRejected", false},
+		{"outside of the LimitRange", 25 * time.Second, attemptOf(limits, nil), broken, "PodRejected", false},
+		{"denied by a webhook", 25 * time.Second, attemptOf(webhook, nil), broken, "PodRejected", false},
 		{"pod being deleted", time.Second, attemptOf(none, nil, deletedPod()), underWay, "", true},
 		{"node lost", 3 * time.Minute, attemptOf(none, nil, deletedPod()), broken, "RunnerLost", false},
 		{"pods gone", time.Minute, attemptOf(none, jobFailed("BackoffLimitExceeded")), broken, "RunnerLost", false},
@@ -170,6 +174,9 @@ func TestJudge(t *testing.T) {
 		{"out of memory", oom, nil, "RunnerOOMKilled", "memory"},
 		{"evicted", evicted, nil, "RunnerLost", "Evicted"},
 		{"drained, and it said so", drained, bad(contract.ClassInterrupted), "RunnerLost", "EvictionByEvictionAPI"},
+		{"preempted, and it said so", disruptedPod(exited(1), "PreemptionByScheduler"), bad(contract.ClassInterrupted), "RunnerLost", "PreemptionByScheduler"},
+		{"preempted without a word", disruptedPod(exited(137), "PreemptionByScheduler"), nil, "RunnerLost", "PreemptionByScheduler"},
+		{"node gone", disruptedPod(pod(corev1.ContainerState{}), "DeletionByTaintManager"), nil, "RunnerLost", "DeletionByTaintManager"},
 		{"interrupted by itself", exited(1), bad(contract.ClassInterrupted), "Interrupted", ""},
 		{"no such program", started, nil, "RunnerError", "no such file"},
 	} {

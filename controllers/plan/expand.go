@@ -45,6 +45,11 @@ func Expand(spec *v1alpha1.DBBenchmarkSpec) ([]Run, error) {
 	if err != nil {
 		return nil, err
 	}
+	for _, p := range points {
+		if err := checkShares(spec.Runner.Replicas, p); err != nil {
+			return nil, err
+		}
+	}
 	if PrepareMode(spec) == v1alpha1.PreparePerDataset {
 		findDatasets(points)
 	}

@@ -187,6 +187,7 @@ func TestExpandRefuses(t *testing.T) {
 		{"cron with a zone", "schedule: {cron: 'TZ=0'}", "spec.schedule.cron", "in timeZone"},
 		{"cron interval", "schedule: {cron: '@every 1h'}", "spec.schedule.cron", "five fields"},
 		{"time zone", "schedule: {cron: '@daily', timeZone: Europe/Atlantis}", "spec.schedule.timeZone", "IANA"},
+		{"a point with fewer clients than pods", "runner: {replicas: 3}\nsweep: {axes: [{path: load.clients, values: [4, 2]}]}", "spec", "every runner pod needs a client"},
 		{"slap's data for several runs", "prepare: PerDataset", "spec.prepare", "not possible with slap"},
 		{"a schedule that never comes", "schedule: {cron: '0 0 30 2 *'}", "spec.schedule.cron", "never"},
 	} {

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,8 +11,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"dbbench.dev/operator/api/v1alpha1"
 	"dbbench.dev/operator/results"
@@ -128,7 +131,7 @@ func TestDatasetsByCleanup(t *testing.T) {
 		{"an earlier run's pod is waited for", all(failed, func(s *situation) {
 			s.o.Attempts = []Attempt{{Execution: s.b.Status.Execution.ID, Run: "b1", Pods: []corev1.Pod{running()}}}
 		}), v1alpha1.CleanupAlways, "", "Pending"},
-		{"the API refuses", all(failed, func(s *situation) { s.o.CannotCreate = fmt.Errorf("quota") }), v1alpha1.CleanupAlways, "", "WorkloadFailed"},
+		{"the API refuses", all(failed, func(s *situation) { s.o.CannotCreate = &Refusal{Err: fmt.Errorf("quota")} }), v1alpha1.CleanupAlways, "", "WorkloadFailed"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := shared(tc.change)
@@ -322,6 +325,39 @@ func TestUpgrade(t *testing.T) {
 	}
 	if Hash(parse(t, "workload: {slap: {charColumns: 0}}")) == Hash(parse(t, "")) {
 		t.Error("a field that is 0 is not its default")
+	}
+}
+
+// TestRefusal: a Job that the API does not take is tried for as long as that may pass.
+func TestRefusal(t *testing.T) {
+	gr := schema.GroupResource{Group: "batch", Resource: "jobs"}
+	quota := apierrors.NewForbidden(gr, "j", errors.New("exceeded quota: small, requested: count/jobs.batch=1"))
+	for _, tc := range []struct {
+		name    string
+		err     error
+		after   time.Duration
+		waits   string
+		failure string
+	}{
+		{"quota", quota, 59 * time.Minute, "QuotaExceeded", ""},
+		{"quota for long", quota, time.Hour, "QuotaExceeded", "QuotaExceeded"},
+		{"a webhook, at first", apierrors.NewForbidden(gr, "j", errors.New("admission webhook denied")), 30 * time.Second, "Pending", ""},
+		{"a webhook", apierrors.NewForbidden(gr, "j", errors.New("admission webhook denied")), time.Minute, "Pending", "PodRejected"},
+		{"invalid", apierrors.NewInvalid(schema.GroupKind{Kind: "Job"}, "j", nil), 0, "Pending", "PodRejected"},
+		{"slow", apierrors.NewTimeoutError("slow", 1), 59 * time.Minute, "Pending", ""},
+		{"slow for long", apierrors.NewTimeoutError("slow", 1), time.Hour, "Pending", "RunnerLost"},
+	} {
+		r := &Refusal{Err: fmt.Errorf("create: %w", tc.err), Since: t0}
+		if v := r.verdict(); v.reason != tc.waits || !strings.Contains(v.message, tc.err.Error()) {
+			t.Errorf("%s: %+v", tc.name, v)
+		}
+		got := ""
+		if e := r.GiveUp(t0.Add(tc.after), &v1alpha1.DBBenchmarkSpec{}, Run{ID: "r"}); e != nil {
+			got = e.Failure.Reason
+		}
+		if got != tc.failure {
+			t.Errorf("%s: given up with %q, want %q", tc.name, got, tc.failure)
+		}
 	}
 }
 

@@ -288,8 +288,8 @@ func (n *next) proceed() verdict {
 		return verdict{isInProgress, v1alpha1.ReasonPending, "the first run is about to start"}
 	}
 	n.Create = run
-	if err := n.o.CannotCreate; err != nil {
-		return verdict{isInProgress, v1alpha1.ReasonPending, "the API refuses the run's Job: " + shortened(err.Error())}
+	if refusal := n.o.CannotCreate; refusal != nil {
+		return refusal.verdict()
 	}
 	return verdict{isInProgress, v1alpha1.ReasonRunning, "the run " + run.ID + " is about to start"}
 }

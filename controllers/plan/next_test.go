@@ -194,7 +194,7 @@ func TestNext(t *testing.T) {
 				{"d", s.b.Status.Execution.ID, t0},
 			}
 		}), "delete a", "Running", ""},
-		{"an API that refuses the Job is quoted", newSituation(func(s *situation) { s.o.CannotCreate = errors.New("count quota") }), "create r1", "Pending", "count quota"},
+		{"an API that refuses the Job is quoted", newSituation(func(s *situation) { s.o.CannotCreate = &Refusal{Err: errors.New("count quota")} }), "create r1", "Pending", "count quota"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			d := Next(t0.Add(5*time.Second), tc.s.b, tc.s.o)

@@ -38,7 +38,7 @@ type Observed struct {
 	// on the same servers.
 	Occupants []string
 	// CannotCreate is why the API refused the last Job, if it did.
-	CannotCreate error
+	CannotCreate *Refusal
 }
 
 // ResultMap is a ConfigMap with results.

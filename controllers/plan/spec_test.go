@@ -124,6 +124,16 @@ func TestStatementsMustBeThere(t *testing.T) {
 	}
 }
 
+func TestSharesOfPods(t *testing.T) {
+	p := point{id: "p0001", load: v1alpha1.Load{Rate: new(int64(2))}}
+	if err := checkShares(3, p); err == nil || !strings.Contains(err.Error(), "spec.load.rate: 2 events per second cannot be shared by 3 pods") {
+		t.Errorf("got %v", err)
+	}
+	if err := checkShares(2, p); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestWorkloadName(t *testing.T) {
 	for want, w := range map[string]v1alpha1.Workload{
 		"slap/Write":     {Slap: &v1alpha1.Slap{LoadType: v1alpha1.SlapWrite}},

@@ -34,6 +34,14 @@ func checkPrepare(spec *v1alpha1.DBBenchmarkSpec) error {
 	return nil
 }
 
+// checkShares sees that every pod of a run has something to do.
+func checkShares(replicas int32, p point) error {
+	if rate := p.load.Rate; rate != nil && *rate < int64(replicas) {
+		return invalid("spec.load.rate", "%d events per second cannot be shared by %d pods (at the point %s); raise it, or lower spec.runner.replicas", *rate, replicas, p.id)
+	}
+	return nil
+}
+
 // checkThresholds sees that the limits can be read as what their metric is, and that
 // each threshold applies to a point.
 func checkThresholds(thresholds []v1alpha1.Threshold, axes []axis) error {
