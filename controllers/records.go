@@ -140,7 +140,7 @@ func (s *scope) store(ctx context.Context, e results.Envelope) error {
 		last := known.shards[n-1]
 		cm, err := s.append(ctx, last, key, text)
 		if err == nil {
-			s.results.set(s.bench, known.with(known.shards[:n-1], last, cm, key, text))
+			s.results.set(client.ObjectKeyFromObject(s.bench), known.with(known.shards[:n-1], last, cm, key, text))
 		}
 		return err
 	}
@@ -149,7 +149,7 @@ func (s *scope) store(ctx context.Context, e results.Envelope) error {
 	if err := s.Client.Create(ctx, cm); err != nil {
 		return err
 	}
-	s.results.set(s.bench, known.with(known.shards, shard{name: cm.Name}, cm, key, text))
+	s.results.set(client.ObjectKeyFromObject(s.bench), known.with(known.shards, shard{name: cm.Name}, cm, key, text))
 	return nil
 }
 
