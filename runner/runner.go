@@ -443,7 +443,7 @@ func (r *run) report(failure *contract.Failure) (contract.Result, error) {
 	m := r.measured
 	result := contract.Result{
 		Outcome: outcome(failure, m.Totals.Events), Failure: failure, Clients: r.share.Clients,
-		ElapsedNanos: int64(m.Elapsed), EndUnixNanos: time.Now().UnixNano(), Events: m.Totals.Events, Errors: m.Totals.Errors, ErrorsByNumber: m.Totals.ErrorsByNumber,
+		ElapsedNanos: int64(m.Elapsed), EndUnixNanos: time.Now().UnixNano(), Events: m.Totals.Events, Errors: m.Totals.Errors, ErrorsByNumber: m.Totals.ErrorsByNumber, RetriesByNumber: m.Totals.RetriesByNumber,
 		Attempts: m.Attempts, Retries: m.Retries, Dropped: m.Totals.Dropped, Reconnects: m.Statements.Reconnects,
 		Reads: m.Statements.Reads, Writes: m.Statements.Writes, Other: m.Statements.Other,
 		Warnings: r.warnings, Checks: r.checks,

@@ -165,7 +165,6 @@ func tableDigest(t *testing.T, s *mariadb.Server, table string, sum *[32]byte) s
 	return hex.EncodeToString(h[:])
 }
 
-// TestPayloadMemory: the memory that values take does not grow with their number.
 // TestPayloadProgress: a load that ends with its rows says how far it is.
 func TestPayloadProgress(t *testing.T) {
 	server := mariadb.Start(t)
@@ -201,6 +200,7 @@ func TestPayloadProgress(t *testing.T) {
 	}
 }
 
+// TestPayloadMemory: the memory that values take does not grow with their number.
 func TestPayloadMemory(t *testing.T) {
 	server := mariadb.Start(t)
 	for _, operation := range []string{contract.PayloadInsert, contract.PayloadUpdate} {

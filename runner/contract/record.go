@@ -230,6 +230,8 @@ type Result struct {
 	Other  int64 `json:"other"`
 	// ErrorsByNumber counts by MySQL error number; 0 is an error without one.
 	ErrorsByNumber map[uint16]int64 `json:"errorsByNumber,omitempty"`
+	// RetriesByNumber counts the failed attempts that were followed by another one.
+	RetriesByNumber map[uint16]int64 `json:"retriesByNumber,omitempty"`
 	// Warnings travel with the numbers: what a reader must know to trust them.
 	Warnings []string `json:"warnings,omitempty"`
 	// Checks are a workload's own findings, such as a checksum of the table.

@@ -100,12 +100,14 @@ func (s *intervals) validate() error {
 }
 
 func (r *Result) validate() error {
-	if len(r.ErrorsByNumber) > maxListItems || len(r.Warnings) > maxListItems || len(r.Checks) > maxListItems {
+	if len(r.ErrorsByNumber) > maxListItems || len(r.RetriesByNumber) > maxListItems || len(r.Warnings) > maxListItems || len(r.Checks) > maxListItems {
 		return refuse(ReasonTooLarge, "a list of more than %d items", maxListItems)
 	}
-	for number, n := range r.ErrorsByNumber {
-		if n < 0 {
-			return fmt.Errorf("errorsByNumber[%d] is negative", number)
+	for name, byNumber := range map[string]map[uint16]int64{"errorsByNumber": r.ErrorsByNumber, "retriesByNumber": r.RetriesByNumber} {
+		for number, n := range byNumber {
+			if n < 0 {
+				return fmt.Errorf("%s[%d] is negative", name, number)
+			}
 		}
 	}
 	return errors.Join(validateOutcome(r.Outcome, r.Failure), notNegatives(map[string]int64{

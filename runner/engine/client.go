@@ -225,6 +225,7 @@ func (c *client) event() (operation int, err error) {
 		}
 		if c.measuring {
 			c.retries++
+			c.samples.Retry(c.now(), mysql.Number(err))
 		}
 	}
 }

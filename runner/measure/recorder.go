@@ -6,6 +6,7 @@ package measure
 
 import (
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -36,15 +37,16 @@ const (
 // Recorder gathers what the clients of a run measure. Times are nanoseconds since
 // the measured part began.
 type Recorder struct {
-	mu             sync.Mutex
-	operations     []operation
-	series         series
-	events         int64
-	errors         int64
-	errorsByNumber map[uint16]int64
-	clamped        int64
-	late, dropped  int64
-	wakeups        *hdr.Histogram // nil while there was none
+	mu              sync.Mutex
+	operations      []operation
+	series          series
+	events          int64
+	errors          int64
+	errorsByNumber  map[uint16]int64
+	retriesByNumber map[uint16]int64
+	clamped         int64
+	late, dropped   int64
+	wakeups         *hdr.Histogram // nil while there was none
 }
 
 type operation struct {
@@ -56,7 +58,7 @@ type operation struct {
 // NewRecorder returns a recorder for events of the named kinds. An event that ends
 // before the measured part belongs to the warm-up and is not counted.
 func NewRecorder(operations []string) *Recorder {
-	r := &Recorder{series: newSeries(), errorsByNumber: map[uint16]int64{}}
+	r := &Recorder{series: newSeries(), errorsByNumber: map[uint16]int64{}, retriesByNumber: map[uint16]int64{}}
 	for _, name := range operations {
 		r.operations = append(r.operations, operation{
 			name: name, histogram: hdr.New(MinLatency, MaxLatency, significantDigits),
@@ -87,6 +89,7 @@ const (
 	late
 	dropped
 	woken
+	retried
 )
 
 // Success records an event of the given kind that ended at end and took latency.
@@ -98,6 +101,12 @@ func (c *Client) Success(operation int, end, latency int64) {
 // none. Its latency is not recorded.
 func (c *Client) Error(end int64, number uint16) {
 	c.add(sample{end: end, errorNumber: int32(number)})
+}
+
+// Retry records an attempt that failed with the server's error number and is followed by
+// another one of the same event.
+func (c *Client) Retry(at int64, number uint16) {
+	c.add(sample{end: at, latency: int64(number), errorNumber: retried})
 }
 
 // Late records an arrival of an open loop that was started late.
@@ -147,6 +156,9 @@ func (r *Recorder) record(s *sample) {
 	case s.errorNumber == woken:
 		r.recordWakeup(s.latency)
 		return
+	case s.errorNumber == retried:
+		count(r.retriesByNumber, uint16(s.latency))
+		return
 	}
 	latency := min(max(s.latency, MinLatency), MaxLatency)
 	if latency != s.latency {
@@ -173,18 +185,25 @@ func (r *Recorder) recordWakeup(lateness int64) {
 }
 
 func (r *Recorder) recordError(at int64, number uint16) {
-	if _, known := r.errorsByNumber[number]; !known && len(r.errorsByNumber) >= maxErrorNumbers {
-		number = 0
-	}
-	r.errorsByNumber[number]++
+	count(r.errorsByNumber, number)
 	r.errors++
 	r.series.failure(at)
+}
+
+// count keeps a bounded number of error numbers apart; the rest counts as 0.
+func count(byNumber map[uint16]int64, number uint16) {
+	if _, known := byNumber[number]; !known && len(byNumber) >= maxErrorNumbers {
+		number = 0
+	}
+	byNumber[number]++
 }
 
 // Totals are the counts of a run so far.
 type Totals struct {
 	Events, Errors int64
 	ErrorsByNumber map[uint16]int64
+	// RetriesByNumber counts failed attempts that were followed by another one.
+	RetriesByNumber map[uint16]int64
 	// Clamped counts latencies outside of MinLatency to MaxLatency.
 	Clamped int64
 	// Late and Dropped count arrivals of an open loop that were started late, and not at
@@ -199,14 +218,18 @@ type Wakeups struct{ Count, P99, Max int64 }
 func (r *Recorder) Totals() Totals {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	t := Totals{Events: r.events, Errors: r.errors, Clamped: r.clamped, Late: r.late, Dropped: r.dropped}
-	for number, n := range r.errorsByNumber {
-		if t.ErrorsByNumber == nil {
-			t.ErrorsByNumber = map[uint16]int64{}
-		}
-		t.ErrorsByNumber[number] = n
+	return Totals{
+		Events: r.events, Errors: r.errors, ErrorsByNumber: copied(r.errorsByNumber), RetriesByNumber: copied(r.retriesByNumber),
+		Clamped: r.clamped, Late: r.late, Dropped: r.dropped,
 	}
-	return t
+}
+
+// copied is nil for a map that is empty.
+func copied(byNumber map[uint16]int64) map[uint16]int64 {
+	if len(byNumber) == 0 {
+		return nil
+	}
+	return maps.Clone(byNumber)
 }
 
 // Wakeups returns the lateness of the clients that waited for the clock.
