@@ -91,7 +91,7 @@ func TestFaults(t *testing.T) {
 		{name: "payload: read-only", spec: payloadOf, fault: readOnly, class: contract.ClassPreflightFailed, number: readOnlyNumber},
 		{name: "payload: killed", spec: payloadOf, fault: killed, class: contract.ClassTargetUnreachable},
 		{name: "payload: lock wait", spec: payloadOf, fault: locked("bench"), number: lockWait},
-		{name: "sql: read-only", spec: sqlOf(), fault: readOnly, class: contract.ClassPreflightFailed, number: readOnlyNumber},
+		{name: "sql: read-only", spec: sqlOf(1213, lockWait), fault: readOnly, class: contract.ClassPreflightFailed, number: readOnlyNumber},
 		{name: "sql: killed", spec: sqlOf(1213), fault: killed, class: contract.ClassTargetUnreachable},
 		{name: "sql: lock wait that is to be tried again", spec: sqlOf(1213, lockWait), fault: locked("counters"), number: lockWait},
 		{name: "sql: lock wait that is not", spec: sqlOf(1213), fault: locked("counters"), class: contract.ClassWorkloadFailed, number: lockWait},
