@@ -1,6 +1,7 @@
 package results
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -64,6 +65,13 @@ func NewBaseline(name string, points []Point) *Baseline {
 func (b *Baseline) find(p Point) (Point, bool) {
 	found, ok := b.byKey[p.Key()]
 	return found, ok
+}
+
+// Points are those of the baseline, in the order of their ids, then of targets.
+func (b *Baseline) Points() []Point {
+	return slices.SortedFunc(maps.Values(b.byKey), func(p, q Point) int {
+		return cmp.Or(cmp.Compare(p.ID, q.ID), cmp.Compare(p.Target, q.Target))
+	})
 }
 
 // ReadBaseline reads the data of results ConfigMaps, or that of a report. Anybody may

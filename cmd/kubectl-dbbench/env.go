@@ -7,6 +7,7 @@ import (
 	"os"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -101,6 +102,31 @@ func (e *env) completeNames(arguments int) cobra.CompletionFunc {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		return e.names(cmd, v1alpha1.GroupVersion.WithKind("DBBenchmarkList"))
+	}
+}
+
+// completeExecutions completes the names of benchmarks and, after @, their executions,
+// for the first so many arguments.
+func (e *env) completeExecutions(arguments int) cobra.CompletionFunc {
+	names := e.completeNames(arguments)
+	return func(cmd *cobra.Command, args []string, text string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		name, _, ok := strings.Cut(text, "@")
+		if !ok || len(args) >= arguments {
+			return names(cmd, args, text)
+		}
+		c, err := e.connect()
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		b := &v1alpha1.DBBenchmark{}
+		if err := c.Get(cmd.Context(), client.ObjectKey{Namespace: c.namespace, Name: name}, b); err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		all := []cobra.Completion{name + "@" + previous}
+		for _, id := range executions(b) {
+			all = append(all, name+"@"+id)
+		}
+		return all, cobra.ShellCompDirectiveNoFileComp
 	}
 }
 

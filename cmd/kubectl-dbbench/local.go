@@ -24,6 +24,7 @@ import (
 	"dbbench.dev/operator/controllers/plan"
 	"dbbench.dev/operator/controllers/resources"
 	"dbbench.dev/operator/results"
+	"dbbench.dev/operator/results/report"
 	"dbbench.dev/operator/runner"
 	"dbbench.dev/operator/runner/contract"
 	"dbbench.dev/operator/runner/engine"
@@ -49,6 +50,9 @@ func runLocal(ctx context.Context, e *env, o *runOptions) error {
 		ctx, cancel = context.WithTimeout(ctx, o.timeout)
 		defer cancel()
 	}
+	if o.report != "" && len(all) > 1 {
+		return usageError("--report goes with one benchmark")
+	}
 	var locals []*local
 	var names []string
 	for _, p := range all {
@@ -60,18 +64,18 @@ func runLocal(ctx context.Context, e *env, o *runOptions) error {
 		names = append(names, p.name())
 	}
 	show := newProgress(e.ErrOut, e.width, names)
-	var ended []*v1alpha1.DBBenchmark
+	var ended []result
 	for _, l := range locals {
 		l.show = func(b *v1alpha1.DBBenchmark) { show.show(b.Name, stateOf(b, "")) }
 		if err := l.execute(ctx); err != nil {
 			return fmt.Errorf("%s: %w", l.benchmark.Name, err)
 		}
-		ended = append(ended, l.benchmark)
+		ended = append(ended, result{l.benchmark, stateOf(l.benchmark, "").reason, l.input})
 		if ctx.Err() != nil {
 			break
 		}
 	}
-	err = conclude(e, o.output, ended)
+	err = conclude(e, o, ended)
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return fmt.Errorf("not all runs were done within %s", o.timeout)
@@ -145,6 +149,18 @@ func (l *local) execute(ctx context.Context) error {
 			}
 		}
 	}
+}
+
+// input is what the execution amounts to.
+func (l *local) input() (report.Input, error) {
+	in, err := inputOf(l.benchmark, "")
+	in.Namespace = "" // it was none
+	for _, run := range l.runs {
+		if e, done := l.results[run.ID]; done {
+			in.Runs = append(in.Runs, e)
+		}
+	}
+	return in, err
 }
 
 // do does a run and keeps its result.

@@ -111,11 +111,11 @@ func explain(err error) error {
 
 const rootLong = `Benchmark MySQL and MariaDB from the command line.
 
-Files are read as kubectl reads them: several documents in a file, lists, directories,
-URLs, and - for standard input.
+Files are read as kubectl reads them: several documents in a file, lists,
+directories, URLs, and - for standard input.
 
-Exit codes: 0 done, 1 error, 2 wrong command line; of run also 3 a benchmark failed,
-4 thresholds are not met; 130 interrupted.`
+Exit codes: 0 done, 1 error, 2 wrong command line; of run also 3 a benchmark
+failed, 4 thresholds are not met; 130 interrupted.`
 
 func newRoot(streams genericiooptions.IOStreams) *cobra.Command {
 	e := newEnv(streams)
@@ -141,7 +141,7 @@ func newRoot(streams genericiooptions.IOStreams) *cobra.Command {
 	e.completeFlags(root)
 	root.AddCommand(
 		newPlan(e), newValidate(e), newRun(e),
-		newGet(e), newResults(e),
+		newGet(e), newResults(e), newCompare(e), newReport(e), newExport(e),
 		newCancel(e), newResume(e), newRerun(e),
 		newVersion(e),
 	)

@@ -192,7 +192,7 @@ func (p planOf) write(w io.Writer) error {
 	fmt.Fprintf(w, "%s: %s, %s × %s × %s = %s\n", p.Name, p.Workload,
 		count(points, "point"), count(len(spec.Targets), "target"), count(int(spec.Iterations), "iteration"), count(len(p.Runs), "run"))
 	if p.EstimatedSeconds > 0 {
-		fmt.Fprintf(w, "Estimated time: %s, with %s for each run to start and end, without loading of data.\n",
+		fmt.Fprintf(w, "Estimated time: %s, with %s for each run to start and end, without loading.\n",
 			human(time.Duration(p.EstimatedSeconds)*time.Second), overhead)
 	} else {
 		fmt.Fprintln(w, "Estimated time: not known, as the workload itself ends its runs.")

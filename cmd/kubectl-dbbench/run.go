@@ -23,6 +23,7 @@ import (
 type runOptions struct {
 	files
 	output         string
+	report         string
 	forceConflicts bool
 	wait           bool
 	timeout        time.Duration
@@ -51,6 +52,7 @@ Exit codes: 0 all benchmarks are complete and miss no threshold, 1 error, 2 wron
 line, 3 a benchmark failed or is suspended, 4 thresholds are not met, 130 interrupted.`,
 		Example: `  kubectl dbbench run -f bench.yaml
   kubectl dbbench run -f bench.yaml --wait=false
+  kubectl dbbench run -f bench.yaml -o json > result.json
   kubectl dbbench run --local -f bench.yaml --host 127.0.0.1:3306 --username bench --password-file secret
   kubectl dbbench run --local -f bench.yaml --defaults-file ~/.my.cnf --socket /run/mysqld/mysqld.sock`,
 		Args: exactly(0, "no arguments"),
@@ -67,6 +69,7 @@ line, 3 a benchmark failed or is suspended, 4 thresholds are not met, 130 interr
 	o.addFlags(cmd.Flags())
 	flags := cmd.Flags()
 	addOutput(cmd, &o.output, resultFormats...)
+	flags.StringVar(&o.report, "report", "", "Write a page for the browser to this file, too.")
 	flags.BoolVar(&o.forceConflicts, "force-conflicts", false, "Take over fields that another manager has set.")
 	flags.BoolVar(&o.wait, "wait", true, "Follow the benchmarks to their end.")
 	flags.DurationVar(&o.timeout, "timeout", 0, "How long to follow them, such as 2h; 0 is without end. They go on in the cluster.")
@@ -93,11 +96,18 @@ func runInCluster(ctx context.Context, e *env, o *runOptions) error {
 	if !o.wait {
 		return nil
 	}
+	if o.report != "" && len(followed) > 1 {
+		return usageError("--report goes with one benchmark; see kubectl dbbench report")
+	}
 	ended, err := o.follow(ctx, e, c, followed)
 	if err != nil {
 		return err
 	}
-	return conclude(e, o.output, ended)
+	var all []result
+	for _, b := range ended {
+		all = append(all, e.resultOf(ctx, c, b, ""))
+	}
+	return conclude(e, o, all)
 }
 
 // target is a benchmark to follow. What its status says of the execution stale is what
@@ -245,18 +255,28 @@ func left(ctx context.Context, w io.Writer, timeout time.Duration) error {
 	return fmt.Errorf("the benchmarks have not ended within %s; they go on in the cluster", timeout)
 }
 
-// conclude prints what benchmarks have found, and gives the verdict on all of them.
-func conclude(e *env, format string, benchmarks []*v1alpha1.DBBenchmark) error {
+// conclude prints what benchmarks have found, writes the report where one is asked for,
+// and gives the verdict on all of them.
+func conclude(e *env, o *runOptions, all []result) error {
 	var verdicts []error
 	worst := exit{}
-	for i, b := range benchmarks {
-		if i > 0 && format == formatTable {
+	for i, r := range all {
+		if i > 0 && (o.output == formatTable || o.output == formatWide) {
 			fmt.Fprintln(e.Out)
 		}
-		if err := writeResults(e.Out, b, format); err != nil {
+		if err := r.write(e.Out, o.output); err != nil {
 			return err
 		}
-		err := verdict(b)
+		if o.report != "" {
+			files, err := r.build()
+			if err != nil {
+				return err
+			}
+			if err := e.writeFile(o.report, files.HTML); err != nil {
+				return err
+			}
+		}
+		err := verdict(r.benchmark)
 		var x exit
 		if errors.As(err, &x) && (worst.code == 0 || x.code < worst.code) {
 			worst.code = x.code
