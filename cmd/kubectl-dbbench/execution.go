@@ -84,7 +84,7 @@ func (e *env) resultOf(ctx context.Context, c *cluster, b *v1alpha1.DBBenchmark,
 			return in, err
 		}
 		if len(in.Runs) == 0 {
-			return in, fmt.Errorf("%s has no results", reference{b.Name, execution})
+			return in, fmt.Errorf("%s: there are no ConfigMaps with results of execution %s", b.Name, in.Execution)
 		}
 		if in.Baseline, err = c.baseline(ctx, b); err != nil {
 			fmt.Fprintf(e.ErrOut, "warning: no comparison with the baseline: %v\n", err)
