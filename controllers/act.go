@@ -45,6 +45,11 @@ func (s *scope) act(ctx context.Context, d *plan.Decision) error {
 			return err
 		}
 	}
+	if d.Report != nil {
+		if err := s.writeReport(ctx, *d.Report); err != nil {
+			return err
+		}
+	}
 	if err := s.delete(ctx, d); err != nil {
 		return err
 	}

@@ -25,7 +25,7 @@ func (s *scope) observe(ctx context.Context, live bool) (plan.Observed, error) {
 	if live {
 		reader = s.Live
 	}
-	o := plan.Observed{CannotCreate: s.cannotCreate}
+	o := plan.Observed{CannotCreate: s.cannotCreate, NoReport: s.noReport}
 	o.Runs, o.SpecError = s.plans.expand(s.bench)
 	if err := s.observeAttempts(ctx, reader, &o); err != nil {
 		return o, err
@@ -40,6 +40,11 @@ func (s *scope) observe(ctx context.Context, live bool) (plan.Observed, error) {
 	}
 	o.Maps = known.maps
 	o.Results, o.Losses = known.byRun()
+	if plan.WantsBaseline(s.bench, &o) {
+		if o.Baseline, o.BaselineError, err = s.baseline(ctx); err != nil {
+			return o, err
+		}
+	}
 	if o.Queue, err = s.queue(ctx); err != nil {
 		return o, err
 	}

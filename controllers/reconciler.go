@@ -103,6 +103,10 @@ type scope struct {
 	bench *v1alpha1.DBBenchmark
 	// cannotCreate is why the API refused a Job in this reconciliation.
 	cannotCreate *plan.Refusal
+	// noReport is set where the report cannot be written.
+	noReport bool
+	// readBaseline is what was read of the baseline, nil while nothing was.
+	readBaseline *knownBaseline
 }
 
 // idle reports whether there is nothing to look for: the execution of this very spec

@@ -6,9 +6,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -62,9 +65,12 @@ func (s *scope) observeResults(ctx context.Context, live bool) (*knownResults, e
 	}
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMapList"))
-	err := s.Live.List(ctx, list, client.InNamespace(s.bench.Namespace),
-		client.MatchingLabels{resources.LabelUID: string(s.bench.UID), resources.LabelPurpose: resources.PurposeResults})
+	kept, err := labels.NewRequirement(resources.LabelPurpose, selection.In, []string{resources.PurposeResults, resources.PurposeReport})
 	if err != nil {
+		return nil, err
+	}
+	own := labels.SelectorFromSet(labels.Set{resources.LabelUID: string(s.bench.UID)}).Add(*kept)
+	if err := s.Live.List(ctx, list, client.InNamespace(s.bench.Namespace), client.MatchingLabelsSelector{Selector: own}); err != nil {
 		return nil, err
 	}
 	slices.SortFunc(list.Items, func(a, b metav1.PartialObjectMetadata) int {
@@ -73,8 +79,12 @@ func (s *scope) observeResults(ctx context.Context, live bool) (*knownResults, e
 	now := &knownResults{uid: s.bench.UID, execution: execution}
 	for _, m := range list.Items {
 		of := m.Labels[resources.LabelExecution]
-		now.maps = append(now.maps, plan.ResultMap{Name: m.Name, Execution: of, Created: m.CreationTimestamp.Time})
-		if of != execution {
+		isReport := m.Labels[resources.LabelPurpose] == resources.PurposeReport
+		generation, _ := strconv.ParseInt(m.Annotations[resources.AnnotationGeneration], 10, 64) // 0 is none
+		now.maps = append(now.maps, plan.ResultMap{
+			Name: m.Name, Execution: of, Created: m.CreationTimestamp.Time, Report: isReport, Generation: generation,
+		})
+		if of != execution || isReport {
 			continue
 		}
 		sh, err := s.readShard(ctx, before, m)

@@ -161,7 +161,7 @@ func (w *world) until(key client.ObjectKey, reason string) *v1alpha1.DBBenchmark
 func (w *world) results(b *v1alpha1.DBBenchmark, execution string) map[string]results.Envelope {
 	w.Helper()
 	var list corev1.ConfigMapList
-	if err := w.List(w.Context(), &list, client.InNamespace(b.Namespace), client.MatchingLabels{resources.LabelUID: string(b.UID), resources.LabelExecution: execution}); err != nil {
+	if err := w.List(w.Context(), &list, client.InNamespace(b.Namespace), client.MatchingLabels{resources.LabelUID: string(b.UID), resources.LabelExecution: execution, resources.LabelPurpose: resources.PurposeResults}); err != nil {
 		w.Fatal(err)
 	}
 	all := map[string]results.Envelope{}

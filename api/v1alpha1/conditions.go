@@ -33,8 +33,6 @@ const (
 	ReasonComplete = "Complete"
 	// ReasonInvalidSpec: the planner refuses the spec; the message names the field.
 	ReasonInvalidSpec = "InvalidSpec"
-	// ReasonNotSupported: the spec asks for what this version does not do.
-	ReasonNotSupported = "NotSupported"
 	// ReasonRunsFailed: with onFailure: Continue, some runs failed.
 	ReasonRunsFailed = "RunsFailed"
 	// ReasonSecretNotFound: a Secret or a key of it is missing.
@@ -93,6 +91,9 @@ const (
 	ReasonThresholdsMet = "ThresholdsMet"
 	// ReasonThresholdsNotMet: the message lists those that are not.
 	ReasonThresholdsNotMet = "ThresholdsNotMet"
+	// ReasonNotJudged: the execution has not ended, or some thresholds could not be
+	// judged; the message says which and why.
+	ReasonNotJudged = "NotJudged"
 	// ReasonNoThresholds: the spec sets none.
 	ReasonNoThresholds = "NoThresholds"
 )

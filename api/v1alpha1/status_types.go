@@ -35,6 +35,9 @@ type DBBenchmarkStatus struct {
 	// +optional
 	// +listType=atomic
 	History []ExecutionSummary `json:"history,omitempty"`
+	// reportConfigMap holds the report of the current execution, once it has ended.
+	// +optional
+	ReportConfigMap string `json:"reportConfigMap,omitempty"`
 	// resultsConfigMaps hold the full records of the current execution.
 	// +optional
 	// +listType=atomic
@@ -255,6 +258,9 @@ type ExecutionSummary struct {
 	Completed int32 `json:"completed"`
 	// total is the number of runs.
 	Total int32 `json:"total"`
+	// reportConfigMap holds its report.
+	// +optional
+	ReportConfigMap string `json:"reportConfigMap,omitempty"`
 	// resultsConfigMaps hold its records.
 	// +optional
 	// +listType=atomic

@@ -127,7 +127,7 @@ func here() string {
 func (l *local) execute(ctx context.Context) error {
 	b := l.benchmark
 	for {
-		d := plan.Next(l.now(), b, plan.Observed{Runs: l.runs, Results: l.results, Cleanups: l.cleanups})
+		d := plan.Next(l.now(), b, plan.Observed{Runs: l.runs, Results: l.results, Cleanups: l.cleanups, NoReport: true})
 		if ctx.Err() != nil {
 			d.Create = nil
 		}

@@ -56,10 +56,14 @@ func (v verdict) set(now time.Time, generation int64, s *v1alpha1.DBBenchmarkSta
 			ObservedGeneration: generation, LastTransitionTime: metav1.NewTime(now).Rfc3339Copy(),
 		})
 	}
-	meta.SetStatusCondition(&s.Conditions, metav1.Condition{
-		Type: v1alpha1.ConditionPassed, Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNoThresholds, Message: "spec.thresholds sets none",
-		ObservedGeneration: generation, LastTransitionTime: metav1.NewTime(now).Rfc3339Copy(),
-	})
+}
+
+// failure is why an execution failed, empty where it did not.
+func (v verdict) failure() string {
+	if v.phase != isFailed {
+		return ""
+	}
+	return v.reason + ": " + v.message
 }
 
 // verdictOf reads the verdict with which an execution ended from its status.

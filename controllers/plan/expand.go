@@ -38,7 +38,7 @@ func Expand(spec *v1alpha1.DBBenchmarkSpec) ([]Run, error) {
 	if err := checkSchedule(spec.Schedule); err != nil {
 		return nil, err
 	}
-	if err := cmp.Or(checkTargets(spec.Targets), checkStatements(spec.Workload.SQL), checkPrepare(spec), checkSupported(spec)); err != nil {
+	if err := cmp.Or(checkTargets(spec.Targets), checkStatements(spec.Workload.SQL), checkPrepare(spec)); err != nil {
 		return nil, err
 	}
 	points, err := expandPoints(tree, axes, spec.Sweep)

@@ -30,6 +30,8 @@ type Decision struct {
 	// DeleteJobs are done with; DeleteMaps are beyond the limit of the history.
 	DeleteJobs []*batchv1.Job
 	DeleteMaps []string
+	// Report is ordered before the execution is said to have ended.
+	Report *ReportOrder
 	// Create is the run to start.
 	Create *Run
 	// CleanUp is the data to drop.
@@ -49,7 +51,7 @@ func (d *Decision) Begins(b *v1alpha1.DBBenchmark) bool {
 
 // Acts reports whether something is to be done besides writing the status.
 func (d *Decision) Acts() bool {
-	return d.Protect || d.Release || d.Create != nil ||
+	return d.Protect || d.Release || d.Create != nil || d.Report != nil ||
 		len(d.Collect)+len(d.Store)+len(d.DeleteJobs)+len(d.DeleteMaps)+len(d.CleanUp) > 0
 }
 
@@ -65,6 +67,7 @@ func Next(now time.Time, b *v1alpha1.DBBenchmark, o Observed) Decision {
 	n.Status.ObservedGeneration = b.Generation
 	n.Status.Workload = WorkloadName(b.Spec.Workload)
 	n.decide().set(now, b.Generation, &n.Status)
+	n.pass()
 	return n.Decision
 }
 
@@ -97,7 +100,11 @@ func (n *next) decide() verdict {
 	n.tally()
 	if n.Status.Execution.CompletionTime != nil {
 		n.deleteJobs(n.Status.Execution.ID)
-		return verdictOf(&n.b.Status)
+		v := verdictOf(&n.b.Status)
+		if len(n.o.Results) >= int(n.Status.Execution.Completed+n.Status.Execution.Failed) {
+			n.report(v.failure())
+		}
+		return v
 	}
 	n.deleteSpentCleanups()
 	return n.proceed()
@@ -120,16 +127,17 @@ func (n *next) archive() {
 	}
 	summary := v1alpha1.ExecutionSummary{
 		ID: e.ID, Trigger: e.Trigger, Generation: e.Generation, StartTime: e.StartTime, CompletionTime: e.CompletionTime,
-		Reason: v1alpha1.ReasonCancelled, Completed: e.Completed, Total: e.Total, ResultsConfigMaps: s.ResultsConfigMaps,
+		Reason: v1alpha1.ReasonCancelled, Completed: e.Completed, Total: e.Total,
+		ResultsConfigMaps: s.ResultsConfigMaps, ReportConfigMap: s.ReportConfigMap,
 	}
 	if e.CompletionTime != nil {
-		summary.Reason = verdictOf(s).reason
+		summary.Reason, summary.Passed = verdictOf(s).reason, passed(s)
 	} else {
 		t := metav1.NewTime(n.now).Rfc3339Copy()
 		summary.CompletionTime = &t
 	}
 	s.History = append([]v1alpha1.ExecutionSummary{summary}, s.History...)
-	s.Execution, s.Points, s.PointsTruncated, s.Latest, s.ResultsConfigMaps = nil, nil, 0, nil, nil
+	s.Execution, s.Points, s.PointsTruncated, s.Latest, s.ResultsConfigMaps, s.ReportConfigMap = nil, nil, 0, nil, nil, ""
 }
 
 // keep has the Jobs of other executions than this one deleted, and of their results
@@ -141,11 +149,15 @@ func (n *next) keep(execution string) {
 		}
 	}
 	limit := n.historyLimit()
-	n.Status.History = n.Status.History[:min(len(n.Status.History), limit)]
-	n.DeleteMaps = staleMaps(n.o.Maps, execution, limit)
-	n.Status.ResultsConfigMaps = nil
+	n.limitHistory(limit)
+	n.DeleteMaps = staleMaps(n.prunable(), execution, limit)
+	n.Status.ResultsConfigMaps, n.Status.ReportConfigMap = nil, ""
 	for _, m := range n.o.Maps {
-		if m.Execution == execution {
+		switch {
+		case m.Execution != execution:
+		case m.Report:
+			n.Status.ReportConfigMap = m.Name
+		default:
 			n.Status.ResultsConfigMaps = append(n.Status.ResultsConfigMaps, m.Name)
 		}
 	}
@@ -211,11 +223,12 @@ func (n *next) all() iter.Seq[Attempt] {
 	}
 }
 
-// tally counts the results and sums them up. Results that are gone although the
-// execution has ended, somebody has deleted; what was said of them stays.
+// tally counts the results and sums them up. What was said of an execution that has
+// ended stays, unless the spec has changed since; and results that are then gone, somebody
+// has deleted.
 func (n *next) tally() {
 	e := n.Status.Execution
-	if e.CompletionTime != nil && len(n.o.Results) < int(e.Completed+e.Failed) {
+	if e.CompletionTime != nil && (n.b.Status.ObservedGeneration == n.b.Generation || len(n.o.Results) < int(e.Completed+e.Failed)) {
 		return
 	}
 	e.Total, e.Completed, e.Failed = int32(len(n.o.Runs)), 0, 0
@@ -239,11 +252,7 @@ func (n *next) tally() {
 		all = append(all, result)
 	}
 	e.Progress = fmt.Sprintf("%d/%d", e.Completed, e.Total)
-	var targets []string
-	for _, t := range n.b.Spec.Targets {
-		targets = append(targets, t.Name)
-	}
-	summary := results.Summarise(all, targets, n.maxSpreadPercent())
+	summary := results.Summarise(all, n.targets(), n.maxSpreadPercent())
 	compareRuns(summary.Points, all)
 	n.Status.Points, n.Status.PointsTruncated, n.Status.Latest = summary.Points, summary.Truncated, summary.Latest
 }
@@ -439,12 +448,16 @@ func (n *next) wait() (verdict, bool) {
 // what was measured was measured before.
 func (n *next) conclude(failure *results.Envelope, notDropped []string) verdict {
 	e := n.Status.Execution
-	t := metav1.NewTime(n.lastFinished()).Rfc3339Copy()
-	e.CompletionTime, e.ActiveRun = &t, nil
+	e.ActiveRun = nil
 	v := n.judgement(failure)
 	if len(notDropped) > 0 {
 		v.message += "; data was not dropped: " + shortened(strings.Join(notDropped, "; "))
 	}
+	if n.report(v.failure()) {
+		return verdict{isInProgress, v1alpha1.ReasonRunning, "the runs are over; the report is written"}
+	}
+	t := metav1.NewTime(n.lastFinished()).Rfc3339Copy()
+	e.CompletionTime = &t
 	return v
 }
 

@@ -38,6 +38,7 @@ func newSituation(change ...func(*situation)) *situation {
 		s.o.Runs = append(s.o.Runs, Run{ID: id, Point: "p-" + id, Target: "m", Iteration: 1})
 	}
 	s.o.Results = map[string]results.Envelope{}
+	s.o.NoReport = true // see TestReport
 	s.b.Status.Execution = &v1alpha1.Execution{
 		ID: ExecutionID(s.b), Generation: 1, PlanHash: Hash(&s.b.Spec), StartTime: metav1.NewTime(t0), Total: 3, Progress: "0/3",
 	}
@@ -190,8 +191,8 @@ func TestNext(t *testing.T) {
 		{"a run of somebody else on the server is waited for", newSituation(func(s *situation) { s.o.Occupants = []string{"other/deleted"} }), "", "TargetBusy", "other/deleted"},
 		{"results beyond the history's limit go", newSituation(done("r1"), job("r2", running()), func(s *situation) {
 			s.o.Maps = []ResultMap{
-				{"a", "e1", t0.Add(-4 * time.Hour)}, {"b", "e2", t0.Add(-3 * time.Hour)}, {"c", "e3", t0.Add(-2 * time.Hour)},
-				{"d", s.b.Status.Execution.ID, t0},
+				{Name: "a", Execution: "e1", Created: t0.Add(-4 * time.Hour)}, {Name: "b", Execution: "e2", Created: t0.Add(-3 * time.Hour)}, {Name: "c", Execution: "e3", Created: t0.Add(-2 * time.Hour)},
+				{Name: "d", Execution: s.b.Status.Execution.ID, Created: t0},
 			}
 		}), "delete a", "Running", ""},
 		{"an API that refuses the Job is quoted", newSituation(func(s *situation) { s.o.CannotCreate = &Refusal{Err: errors.New("count quota")} }), "create r1", "Pending", "count quota"},

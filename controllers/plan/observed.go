@@ -37,15 +37,24 @@ type Observed struct {
 	// Occupants are other benchmarks, as namespace/name, of which a run may be at work
 	// on the same servers.
 	Occupants []string
+	// Baseline is what spec.baseline names, BaselineError why it cannot be had; nil where
+	// there is none yet. They are read only where WantsBaseline.
+	Baseline      *results.Baseline
+	BaselineError error
+	// NoReport is set where the report cannot be written, or nobody keeps one.
+	NoReport bool
 	// CannotCreate is why the API refused the last Job, if it did.
 	CannotCreate *Refusal
 }
 
-// ResultMap is a ConfigMap with results.
+// ResultMap is a ConfigMap with results, or with the report.
 type ResultMap struct {
 	Name      string
 	Execution string
 	Created   time.Time
+	// Report tells a report, and Generation that of the spec whose thresholds it judges.
+	Report     bool
+	Generation int64
 }
 
 // Attempt is a Job and its pods. A pod may be left over without its Job.

@@ -34,7 +34,7 @@ type Run struct {
 // SpecError is a fault of a spec that admission could not see. It is final: only a
 // change of the spec mends it.
 type SpecError struct {
-	// Reason is a condition reason: InvalidSpec or NotSupported.
+	// Reason is a condition reason: InvalidSpec.
 	Reason string
 	// Path names the field, such as spec.sweep.axes[1].values[0].
 	Path string

@@ -60,18 +60,10 @@ func TestExpandSetsDefaults(t *testing.T) {
 	}
 }
 
-func TestNotSupported(t *testing.T) {
-	for path, text := range map[string]string{
-		"spec.thresholds": "thresholds: [{metric: throughput, min: '1'}]",
-		"spec.baseline":   "baseline: {previous: true}",
-	} {
-		_, err := Expand(parse(t, text))
-		var fault *SpecError
-		if !errors.As(err, &fault) || fault.Reason != v1alpha1.ReasonNotSupported || fault.Path != path {
-			t.Errorf("%s: got %v", text, err)
-		}
-	}
+// TestSupported: what is valid is taken.
+func TestSupported(t *testing.T) {
 	for _, text := range []string{
+		"thresholds: [{metric: throughput, min: '1'}]", "baseline: {previous: true}",
 		"suspend: true", "historyLimit: 1", "cleanup: Never", "onFailure: Continue", "runTimeout: 5m", "maxSpreadPercent: 5",
 		"runner: {template: {image: x, nodeSelector: {a: b}}}", "load: {clients: 2, events: 10, eventsPerClient: 5, duration: 1s, warmup: 1s}",
 	} {

@@ -322,3 +322,13 @@ func Results(b *v1alpha1.DBBenchmark, execution string, shard int) *corev1.Confi
 		Data: map[string]string{},
 	}
 }
+
+// AnnotationGeneration is the generation of the spec whose thresholds a report judges.
+const AnnotationGeneration = "dbbench.dev/generation"
+
+// Report is the empty report of an execution.
+func Report(b *v1alpha1.DBBenchmark, execution string) *corev1.ConfigMap {
+	cm := Results(b, execution, 0)
+	cm.Name, cm.Labels = ReportName(b, execution), Labels(b, execution, PurposeReport)
+	return cm
+}

@@ -30,6 +30,7 @@ const (
 	PurposeCleanup = "cleanup"
 	PurposeResults = "results"
 	PurposeService = "service"
+	PurposeReport  = "report"
 )
 
 // maxLabel is the greatest length of a label's value, and of the names of objects
@@ -74,6 +75,11 @@ func JobName(b *v1alpha1.DBBenchmark, execution, run string) string {
 // ResultsName names a shard of an execution's results.
 func ResultsName(b *v1alpha1.DBBenchmark, execution string, shard int) string {
 	return join(b.Name, fmt.Sprintf("results-%s-%d", execution, shard), 253)
+}
+
+// ReportName names the report of an execution.
+func ReportName(b *v1alpha1.DBBenchmark, execution string) string {
+	return join(b.Name, "report-"+execution, 253)
 }
 
 // join puts a suffix to a benchmark's name, and cuts the whole where it is too long.
