@@ -30,6 +30,18 @@ func (s *scope) baseline(ctx context.Context) (b *results.Baseline, missing, err
 	return s.readBaseline.baseline, s.readBaseline.missing, nil
 }
 
+// shardsOf are the names of the ConfigMaps with the results of an execution.
+func (s *scope) shardsOf(execution string) (names []string) {
+	if known := s.results.of(s.bench, plan.ExecutionID(s.bench)); known != nil {
+		for _, m := range known.maps {
+			if m.Execution == execution && !m.Report {
+				names = append(names, m.Name)
+			}
+		}
+	}
+	return names
+}
+
 func (s *scope) loadBaseline(ctx context.Context) (b *results.Baseline, missing, err error) {
 	spec := s.bench.Spec.Baseline
 	if spec == nil {
@@ -40,7 +52,8 @@ func (s *scope) loadBaseline(ctx context.Context) (b *results.Baseline, missing,
 	if ref := spec.ConfigMapRef; ref != nil {
 		name, shards = "the ConfigMap "+ref.Name, []string{ref.Name}
 	} else if e := plan.BaselineExecution(s.bench, s.bench.Status.History); e != nil {
-		name, shards = fmt.Sprintf("execution %s of %s", e.ID, e.StartTime.UTC().Format("2006-01-02 15:04")), e.ResultsConfigMaps
+		name = fmt.Sprintf("execution %s of %s", e.ID, e.StartTime.UTC().Format("2006-01-02 15:04"))
+		shards = s.shardsOf(e.ID)
 	}
 	if name == "" {
 		return nil, nil, nil

@@ -42,10 +42,14 @@ func decodeHistograms(run Envelope) ([]*hdrhistogram.Histogram, error) {
 }
 
 // merge adds histograms up. Of one geometry, as those of the runners are, the sum is
-// exactly the histogram of all their values. Of none it is nil.
+// exactly the histogram of all their values. Of none it is nil. The result is not to be
+// written to.
 func merge(parts []*hdrhistogram.Histogram) *hdrhistogram.Histogram {
-	if len(parts) == 0 {
+	switch len(parts) {
+	case 0:
 		return nil
+	case 1:
+		return parts[0]
 	}
 	lowest, highest, digits := geometry(parts[0])
 	for _, h := range parts[1:] {

@@ -2,6 +2,9 @@ package results
 
 import (
 	"bytes"
+	"compress/zlib"
+	"encoding/base64"
+	"encoding/binary"
 	"flag"
 	"fmt"
 	"os"
@@ -143,6 +146,8 @@ func TestCheck(t *testing.T) {
 		{"short", func(r *contract.Record) { r.Operations[0].Histogram = "QUJD" }, "short"},
 		{"not zlib", func(r *contract.Record) { r.Operations[0].Histogram = "QUJDREVGR0hJSktMTU5P" }, "zlib"},
 		{"too wide", func(r *contract.Record) { r.Operations[0].Histogram = histogram(t, 1000*time.Hour, 1) }, "spans"},
+		{"a bomb", func(r *contract.Record) { r.Operations[0].Histogram = bomb(t) }, "PayloadLength"},
+		{"a sum that cannot be", func(r *contract.Record) { r.Operations[0].SumNanos = 1 << 60 }, "not between its minimum and its maximum"},
 		{"another count", func(r *contract.Record) { r.Operations[0].Count = 7 }, "holds 1 values, but 7"},
 		{"no time", func(r *contract.Record) { r.Result.ElapsedNanos = 0 }, "not positive"},
 		{"no event", func(r *contract.Record) { r.Operations, r.Result.Events = nil, 0 }, "no event"},
@@ -179,6 +184,49 @@ func TestLoss(t *testing.T) {
 	if len(s.Points) != 1 || s.Points[0].Failed != 0 || s.Points[0].Iterations != 1 {
 		t.Errorf("points: %+v", s.Points)
 	}
+}
+
+// bomb is a histogram of some kilobytes that unpacks to megabytes.
+func bomb(t *testing.T) string {
+	t.Helper()
+	var packed, header bytes.Buffer
+	if err := binary.Write(&header, binary.BigEndian, struct {
+		Cookie, Length, Offset, Digits int32
+		Lowest, Highest                int64
+		Ratio                          float64
+	}{0x1c849303, 64 << 20, 0, 3, 1000, int64(time.Hour), 1}); err != nil {
+		t.Fatal(err)
+	}
+	z := zlib.NewWriter(&packed)
+	_, _ = z.Write(header.Bytes())
+	_, _ = z.Write(make([]byte, 64<<20))
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	outer := binary.BigEndian.AppendUint32(nil, 0x1c849304)
+	outer = binary.BigEndian.AppendUint32(outer, uint32(packed.Len()))
+	return base64.StdEncoding.EncodeToString(append(outer, packed.Bytes()...))
+}
+
+// FuzzCheck: whatever a record's histogram is, checking it neither panics nor takes what
+// cannot be aggregated.
+func FuzzCheck(f *testing.F) {
+	good := envelope(f, "p", 1, time.Second, 1, 2, 3).Records[0].Operations[0]
+	f.Add(good.Histogram, good.Count, good.SumNanos)
+	f.Add(good.Histogram[:len(good.Histogram)/2], good.Count, good.SumNanos)
+	f.Add("", int64(1), int64(1))
+	f.Fuzz(func(t *testing.T, text string, count, sum int64) {
+		e := envelope(t, "p", 1, time.Second, 1, 2, 3)
+		op := &e.Records[0].Operations[0]
+		op.Histogram, op.Count, op.SumNanos = text, count, sum
+		if count < 0 || sum < 0 || Check(&e.Records[0]) != nil {
+			return // the codec refuses what is negative
+		}
+		p := Points([]Envelope{e}, nil, 10)[0]
+		if len(p.Iterations) != 1 || p.LatencyNanos != nil && (p.LatencyNanos.Mean < 0 || p.LatencyNanos.Max < 0 || p.LatencyNanos.P99 > p.LatencyNanos.Max) {
+			t.Errorf("%+v", p)
+		}
+	})
 }
 
 func TestEnvelope(t *testing.T) {

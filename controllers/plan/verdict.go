@@ -56,7 +56,28 @@ func (n *next) limitHistory(limit int) {
 	if base := BaselineExecution(n.b, all[len(kept):]); base != nil && BaselineExecution(n.b, kept) == nil {
 		kept = append(slices.Clone(kept), *base)
 	}
-	n.Status.History = kept
+	n.Status.History = bounded(kept)
+}
+
+// maxHistoryBytes bounds the names of ConfigMaps in the history. Those that do not fit
+// are found by their labels.
+const maxHistoryBytes = 32 << 10
+
+func bounded(history []v1alpha1.ExecutionSummary) []v1alpha1.ExecutionSummary {
+	size := 0
+	for i, h := range history {
+		for _, name := range h.ResultsConfigMaps {
+			size += len(name) + len(`"",`)
+		}
+		if size > maxHistoryBytes {
+			history = slices.Clone(history)
+			for j := i; j < len(history); j++ {
+				history[j].ResultsConfigMaps = nil
+			}
+			return history
+		}
+	}
+	return history
 }
 
 // prunable are the ConfigMaps that may be deleted: not those of the baseline.

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -157,6 +158,25 @@ func TestReport(t *testing.T) {
 	failed := newSituation(failing("r1", "WorkloadFailed"), func(s *situation) { s.o.NoReport = false })
 	if d := Next(t0.Add(time.Hour), failed.b, failed.o); d.Report == nil || !strings.Contains(d.Report.Failure, "WorkloadFailed: the run r1 failed: it broke") {
 		t.Errorf("of a failed execution: %+v", d.Report)
+	}
+}
+
+// TestHistoryIsBounded: a hundred executions of the largest sweep fit into a status.
+func TestHistoryIsBounded(t *testing.T) {
+	s := newSituation(func(s *situation) {
+		s.b.Spec.HistoryLimit = new(int32(100))
+		for i := range 99 {
+			h := v1alpha1.ExecutionSummary{ID: fmt.Sprintf("%08x", i), Reason: "Complete"}
+			for shard := range 100 {
+				h.ResultsConfigMaps = append(h.ResultsConfigMaps, fmt.Sprintf("%s-results-%s-%d", strings.Repeat("n", 63), h.ID, shard))
+			}
+			s.b.Status.History = append(s.b.Status.History, h)
+		}
+	})
+	d := Next(t0, s.b, s.o)
+	text, err := json.Marshal(d.Status)
+	if err != nil || len(text) > 90<<10 || len(d.Status.History) != 99 || len(d.Status.History[0].ResultsConfigMaps) != 100 {
+		t.Errorf("%d bytes, error %v", len(text), err)
 	}
 }
 

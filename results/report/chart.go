@@ -271,10 +271,12 @@ func (s scale) ticks() (all []float64) {
 		return all
 	}
 	multiples := []float64{1, 2, 5}
-	if math.Log10(s.high/s.low) > 2.5 {
+	decades := math.Log10(s.high / s.low)
+	if decades > 2.5 {
 		multiples = multiples[:1]
 	}
-	for p := math.Pow(10, math.Floor(math.Log10(s.low))); p <= s.high*(1+1e-9); p *= 10 {
+	factor := math.Pow(10, math.Ceil(decades/(maxTicks+2)))
+	for p := math.Pow(10, math.Floor(math.Log10(s.low))); p <= s.high*(1+1e-9); p *= factor {
 		for _, m := range multiples {
 			if v := m * p; v >= s.low*(1-1e-9) && v <= s.high*(1+1e-9) {
 				all = append(all, v)

@@ -90,13 +90,22 @@ func Build(in Input) (Files, error) {
 func build(in Input, d results.Document, r room) (f Files, err error) {
 	d = cut(d, r.points)
 	f.Document = d
-	if f.JSON, err = json.MarshalIndent(d, "", " "); err != nil {
+	if f.JSON, err = encode(d); err != nil {
 		return f, fmt.Errorf("%s: %w", results.SummaryKey, err)
 	}
 	f.CSV = csvOf(d)
 	f.Benchstat = benchstatOf(d)
 	f.HTML, err = page(in, d, r.details)
 	return f, err
+}
+
+// encode indents what is short enough to be read by eye.
+func encode(d results.Document) ([]byte, error) {
+	const short = 100
+	if len(d.Points) > short {
+		return json.Marshal(d)
+	}
+	return json.MarshalIndent(d, "", " ")
 }
 
 // cut leaves as many points as there is room for.

@@ -134,6 +134,10 @@ func TestReadRecordRefuses(t *testing.T) {
 		{"unknown field", replace(`"percentDone"`, `"percentageDone"`), ReasonMalformed},
 		{"trailing data", replace("}}\n", "}} {}\n"), ReasonMalformed},
 		{"not JSON", replace(`{"kind":"progress"`, `{kind:"progress"`), ReasonMalformed},
+		{"not a number", replace(`"count":2`, `"count":NaN`), ReasonMalformed},
+		{"a number beyond all", replace(`"sumNanos":`, `"sumNanos":1e400,"sumNanos":`), ReasonMalformed},
+		{"a count that is no integer", replace(`"count":2`, `"count":2.5`), ReasonMalformed},
+		{"a null record", replace(`"body":{`, `"body":null,"x":{`), ReasonMalformed},
 		{"negative count", replace(`"count":2`, `"count":-2`), ReasonMalformed},
 		{"negative interval", replace(`"p50Nanos":1`, `"p50Nanos":-1`), ReasonMalformed},
 		{"operations and result disagree", replace(`"events":3,"errors":0,"attempts"`, `"events":4,"errors":0,"attempts"`), ReasonMalformed},
@@ -282,6 +286,12 @@ func FuzzReadRecord(f *testing.F) {
 	f.Add([]byte(good))
 	f.Add([]byte(good[:len(good)/2]))
 	f.Add([]byte("{\n"))
+	f.Add([]byte(strings.Replace(good, `"count":2`, `"count":NaN`, 1)))
+	f.Add([]byte(strings.Replace(good, `"count":2`, `"count":-2`, 1)))
+	f.Add([]byte(strings.Replace(good, RecordVersion, "dbbench.dev/record/v9", 1)))
+	f.Add([]byte(strings.Replace(good, `"run":"p0001-i1"`, `"run":"p0002-i1"`, 1)))
+	f.Add([]byte(good + good))
+	f.Add([]byte(`{"kind":"` + strings.Repeat("x", MaxLineBytes) + "\"}\n"))
 	f.Fuzz(func(t *testing.T, log []byte) {
 		r, err := ReadRecord(bytes.NewReader(log), testRun)
 		var re *RecordError
