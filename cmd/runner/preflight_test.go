@@ -88,10 +88,6 @@ func TestPreflight(t *testing.T) {
 			class: contract.ClassPrepareFailed, number: 1118, message: "lower the column counts"},
 		{name: "replicas", change: func(s *contract.RunSpec) { s.Replicas, s.Load.Clients = 2, 2 },
 			class: contract.ClassInvalidRunSpec, message: "where they meet"},
-		{name: "rate", change: func(s *contract.RunSpec) { s.Load.Rate = 1 },
-			class: contract.ClassInvalidRunSpec, message: "spec.load.rate"},
-		{name: "thinkTime", change: func(s *contract.RunSpec) { s.Load.Think = 1 },
-			class: contract.ClassInvalidRunSpec, message: "spec.load.thinkTime"},
 		{name: "prepare", change: func(s *contract.RunSpec) { s.Prepare = contract.PrepareNever },
 			class: contract.ClassInvalidRunSpec, message: "spec.prepare"},
 	} {
