@@ -187,10 +187,12 @@ func (s *scope) create(ctx context.Context, run plan.Run) error {
 	}
 	if err == nil {
 		s.refusals.forget(client.ObjectKeyFromObject(s.bench))
+		s.started = true
 		return nil
 	}
 	s.refused(job.Name, err)
 	if e := s.cannotCreate.GiveUp(s.Now(), &s.bench.Spec, run); e != nil {
+		s.cannotCreate = nil
 		return s.store(ctx, *e)
 	}
 	return err

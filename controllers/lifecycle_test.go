@@ -282,3 +282,20 @@ func TestQuotaOnJobs(t *testing.T) {
 	raised.Store(true)
 	w.complete(key, 3)
 }
+
+// TestJobForbidden: a Job that is forbidden for good ends the execution.
+func TestJobForbidden(t *testing.T) {
+	w := newWorld(t, 1)
+	refused := apierrors.NewForbidden(schema.GroupResource{Group: "batch", Resource: "jobs"}, "j", errors.New("denied by policy"))
+	w.start(func(kind string) error {
+		if kind == "create *v1.Job" {
+			w.offset.Add(int64(30 * time.Second))
+			return refused
+		}
+		return nil
+	}, nil)
+	b := w.until(w.create(w.bench("bench")), v1alpha1.ReasonPodRejected)
+	if e := b.Status.Execution; e.Failed != 1 || e.CompletionTime == nil {
+		t.Errorf("execution: %+v", e)
+	}
+}

@@ -107,6 +107,8 @@ type scope struct {
 	noReport bool
 	// readBaseline is what was read of the baseline, nil while nothing was.
 	readBaseline *knownBaseline
+	// started is whether a run was started in it.
+	started bool
 }
 
 // idle reports whether there is nothing to look for: the execution of this very spec
@@ -146,7 +148,7 @@ func (s *scope) advance(ctx context.Context) (*plan.Decision, error) {
 		switch {
 		case decision.Release:
 			return nil, nil
-		case decision.Create != nil:
+		case s.started:
 			return decision, nil // its pod tells what comes next
 		}
 	}
