@@ -20,6 +20,7 @@ func (s *scope) announce(before, after *v1alpha1.DBBenchmark) {
 		s.tell("ExecutionStarted", "Start", "the execution %s of %d runs is queued", now.ID, now.Total)
 	}
 	s.announceSkipped(before.Status.Schedule, after.Status.Schedule)
+	s.announceVerdict(before, after)
 	ready := meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionReady)
 	switch {
 	case ready != nil && changed(before, ready):
@@ -41,6 +42,16 @@ func cancelledBy(now *v1alpha1.Execution) string {
 func (s *scope) announceSkipped(then, now *v1alpha1.ScheduleStatus) {
 	if now != nil && now.Skipped > 0 && (then == nil || !then.LastTime.Equal(now.LastTime)) {
 		s.warn("ScheduleSkipped", "Schedule", "%d scheduled times were skipped, the latest because %s", now.Skipped, now.SkippedBecause)
+	}
+}
+
+// announceVerdict tells of thresholds that are not met.
+func (s *scope) announceVerdict(before, after *v1alpha1.DBBenchmark) {
+	was := meta.FindStatusCondition(before.Status.Conditions, v1alpha1.ConditionPassed)
+	now := meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionPassed)
+	if now != nil && now.Status == metav1.ConditionFalse && (was == nil || was.Status != now.Status || was.Message != now.Message) {
+		// An event has room for 1,024 bytes.
+		s.warn(now.Reason, "Judge", "%.900s", now.Message)
 	}
 }
 

@@ -2,10 +2,12 @@ package controllers
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -65,6 +67,13 @@ func TestPassed(t *testing.T) {
 	w.change(key, func(b *v1alpha1.DBBenchmark) { b.Spec.Thresholds = []v1alpha1.Threshold{atLeast("150")} })
 	b = w.complete(key, 3)
 	judged(w, b, metav1.ConditionFalse, "throughput of mariadb is 100.0 events/s, less than 150")
+	w.eventually("an event tells of it", func() bool {
+		var list eventsv1.EventList
+		if err := w.List(t.Context(), &list, client.InNamespace(b.Namespace)); err != nil {
+			t.Fatal(err)
+		}
+		return slices.ContainsFunc(list.Items, func(e eventsv1.Event) bool { return e.Reason == v1alpha1.ReasonThresholdsNotMet })
+	})
 	if b.Status.Execution.ID != first || b.Status.Points[0].Verdict != results.VerdictFailed {
 		t.Errorf("execution %s, point %+v", b.Status.Execution.ID, b.Status.Points[0])
 	}
