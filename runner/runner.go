@@ -31,6 +31,8 @@ const (
 	// worthJudging is the time below which that share says nothing: the start of a run
 	// takes the processors in any case.
 	worthJudging = time.Second
+	// lateWakeup is how late one timer in a hundred may be without a word on it.
+	lateWakeup = 5 * time.Millisecond
 )
 
 // ErrInterrupted is the cause with which the context of a run ends at a signal.
@@ -324,6 +326,10 @@ func (r *run) measure(ctx context.Context) error {
 
 func (r *run) used(u contract.RunnerUsage) {
 	u.Node = r.options.Node
+	if m := r.measured; m.LoopTime > 0 {
+		u.LoopBusyPermille = min(max(int64(1000*(m.LoopTime-m.LoopIdle)/m.LoopTime), 0), 1000)
+	}
+	u.WakeupP99Nanos, u.WakeupMaxNanos = r.measured.Wakeups.P99, r.measured.Wakeups.Max
 	r.environment.Runner = u
 }
 
@@ -344,6 +350,21 @@ func (r *run) warn() {
 	}
 	if u.ThrottledNanos > 0 {
 		r.warnings = append(r.warnings, fmt.Sprintf("the runner was held back by its CPU limit for %s", time.Duration(u.ThrottledNanos)))
+	}
+	r.warnOfTime()
+}
+
+// warnOfTime notes where the generator did not keep to its times.
+func (r *run) warnOfTime() {
+	u, totals := r.environment.Runner, r.measured.Totals
+	if busy := u.LoopBusyPermille / 10; r.measured.Elapsed >= worthJudging && busy >= saturated {
+		r.warnings = append(r.warnings, fmt.Sprintf("the loops that drive the clients were busy for %d %% of the time: answers waited for the runner, which may have been the bottleneck", busy))
+	}
+	if late := time.Duration(u.WakeupP99Nanos); r.measured.Wakeups.Count >= 100 && late > lateWakeup {
+		r.warnings = append(r.warnings, fmt.Sprintf("one in a hundred timers was %s late or more: the runner had too little CPU, and may have been the bottleneck", late))
+	}
+	if totals.Dropped > 0 {
+		r.warnings = append(r.warnings, fmt.Sprintf("%d events of spec.load.rate were dropped: no client was free in time: the server or the runner cannot keep up, or spec.load.clients are too few", totals.Dropped))
 	}
 }
 
@@ -444,7 +465,7 @@ func (r *run) report(failure *contract.Failure) (contract.Result, error) {
 	result := contract.Result{
 		Outcome: outcome(failure, m.Totals.Events), Failure: failure, Clients: r.share.Clients,
 		ElapsedNanos: int64(m.Elapsed), EndUnixNanos: time.Now().UnixNano(), Events: m.Totals.Events, Errors: m.Totals.Errors, ErrorsByNumber: m.Totals.ErrorsByNumber, RetriesByNumber: m.Totals.RetriesByNumber,
-		Attempts: m.Attempts, Retries: m.Retries, Dropped: m.Totals.Dropped, Reconnects: m.Statements.Reconnects,
+		Attempts: m.Attempts, Retries: m.Retries, Late: m.Totals.Late, Dropped: m.Totals.Dropped, Reconnects: m.Statements.Reconnects,
 		Reads: m.Statements.Reads, Writes: m.Statements.Writes, Other: m.Statements.Other,
 		Warnings: r.warnings, Checks: r.checks,
 	}

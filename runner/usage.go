@@ -16,11 +16,12 @@ type usage struct {
 	user, system time.Duration
 	maxRSSBytes  int64
 	cgroup       cgroup
+	scheduling   scheduling
 }
 
 func readUsage() usage {
 	var r syscall.Rusage
-	u := usage{cgroup: readCgroup(os.DirFS("/sys/fs/cgroup"))}
+	u := usage{cgroup: readCgroup(os.DirFS("/sys/fs/cgroup")), scheduling: readScheduling()}
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err == nil {
 		u.user, u.system = time.Duration(r.Utime.Nano()), time.Duration(r.Stime.Nano())
 		u.maxRSSBytes = int64(r.Maxrss) * rssUnit //nolint:unconvert // an int32 on some machines
@@ -38,6 +39,8 @@ func (u usage) since(before usage) contract.RunnerUsage {
 		CPUUserNanos: int64(u.user - before.user), CPUSystemNanos: int64(u.system - before.system),
 		ThrottledNanos: -1, MaxRSSBytes: u.maxRSSBytes,
 		Cores: int32(runtime.NumCPU()), CPULimitMilli: u.cgroup.cpuMilli, MemoryLimitBytes: u.cgroup.memory,
+		GCCycles: u.scheduling.gcCycles - before.scheduling.gcCycles, GCPauseNanos: int64(u.scheduling.gcPause - before.scheduling.gcPause),
+		SchedulingP99Nanos: int64(u.scheduling.delaySince(before.scheduling)),
 	}
 	if u.cgroup.throttled >= 0 && before.cgroup.throttled >= 0 {
 		out.ThrottledNanos = u.cgroup.throttled - before.cgroup.throttled

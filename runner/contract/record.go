@@ -113,6 +113,20 @@ type RunnerUsage struct {
 	// thousandths of a processor and in bytes; 0 is no limit.
 	CPULimitMilli    int64 `json:"cpuLimitMilli,omitempty"`
 	MemoryLimitBytes int64 `json:"memoryLimitBytes,omitempty"`
+	// LoopBusyPermille is how much of the time the event loops that drive the clients did
+	// not wait, in thousandths; near 1000 the generator is at its end. It is 0 where there
+	// are none: few clients are driven otherwise.
+	LoopBusyPermille int64 `json:"loopBusyPermille,omitempty"`
+	// WakeupP99Nanos and WakeupMaxNanos are how late the runner's timers were: those of
+	// clients that waited for the time of their next event, and one each 10 ms.
+	WakeupP99Nanos int64 `json:"wakeupP99Nanos,omitempty"`
+	WakeupMaxNanos int64 `json:"wakeupMaxNanos,omitempty"`
+	// GCCycles and GCPauseNanos are the garbage collections and how long they held all
+	// clients up in total; SchedulingP99Nanos is for how long goroutines were ready and
+	// did not run.
+	GCCycles           int64 `json:"gcCycles,omitempty"`
+	GCPauseNanos       int64 `json:"gcPauseNanos,omitempty"`
+	SchedulingP99Nanos int64 `json:"schedulingP99Nanos,omitempty"`
 }
 
 // Operation holds the latencies of one kind of event, warm-up excluded.
@@ -221,7 +235,10 @@ type Result struct {
 	Errors   int64 `json:"errors"`
 	Attempts int64 `json:"attempts"`
 	Retries  int64 `json:"retries"`
-	// Dropped are arrivals of an open loop that could not be started.
+	// Late are arrivals of an open loop that were started more than 100 µs after their
+	// time, for want of a client that was free or of the generator's own; Dropped those
+	// that were not started within 10 s, or by the end of the load.
+	Late       int64 `json:"late,omitempty"`
 	Dropped    int64 `json:"dropped,omitempty"`
 	Reconnects int64 `json:"reconnects"`
 	// Statements by what the server answered: rows, changed rows, neither.

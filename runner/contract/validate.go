@@ -57,6 +57,8 @@ func (e *Environment) validate() error {
 			"gomaxprocs": int64(r.GOMAXPROCS), "cpuUserNanos": r.CPUUserNanos, "cpuSystemNanos": r.CPUSystemNanos,
 			"throttledNanos": r.ThrottledNanos + 1, "maxRSSBytes": r.MaxRSSBytes,
 			"cores": int64(r.Cores), "cpuLimitMilli": r.CPULimitMilli, "memoryLimitBytes": r.MemoryLimitBytes,
+			"loopBusyPermille": r.LoopBusyPermille, "wakeupP99Nanos": r.WakeupP99Nanos, "wakeupMaxNanos": r.WakeupMaxNanos,
+			"gcCycles": r.GCCycles, "gcPauseNanos": r.GCPauseNanos, "schedulingP99Nanos": r.SchedulingP99Nanos,
 		}))
 }
 
@@ -112,7 +114,7 @@ func (r *Result) validate() error {
 	}
 	return errors.Join(validateOutcome(r.Outcome, r.Failure), notNegatives(map[string]int64{
 		"clients": int64(r.Clients), "measureStartUnixNanos": r.MeasureStartUnixNanos, "elapsedNanos": r.ElapsedNanos, "endUnixNanos": r.EndUnixNanos,
-		"events": r.Events, "errors": r.Errors, "attempts": r.Attempts, "retries": r.Retries, "dropped": r.Dropped,
+		"events": r.Events, "errors": r.Errors, "attempts": r.Attempts, "retries": r.Retries, "dropped": r.Dropped, "late": r.Late,
 		"reconnects": r.Reconnects, "reads": r.Reads, "writes": r.Writes, "other": r.Other,
 	}))
 }

@@ -64,7 +64,8 @@ type Measurement struct {
 	Statements workload.Stats
 	// Attempts counts events and retries.
 	Attempts, Retries int64
-	// Wakeups say how late the clients woke that waited for the clock.
+	// Wakeups say how late timers were: those of clients that waited for the clock, and one
+	// each 10 ms.
 	Wakeups measure.Wakeups
 	// LoopTime is that of all event loops together, and LoopIdle how much of it they
 	// waited. Both are zero where there is none.

@@ -16,6 +16,9 @@ const (
 	// maxThreads is up to how many sessions each may take a thread. With more of them the
 	// time is spent in queues, and threads cost memory and may be limited.
 	maxThreads = 128
+	// pulse is the heartbeat of this engine in nanoseconds. A timer costs more here, where
+	// a thread that has nothing to do wakes for it.
+	pulse = 10 * heartbeat
 )
 
 // Goroutines drives each client on a goroutine of its own. It runs anywhere.
@@ -43,14 +46,28 @@ func (Goroutines) Run(ctx context.Context, job *Job) Measurement {
 			ready.Done()
 			<-released
 			c.live()
+			r.running.Add(-1)
 		})
 	}
+	r.running.Store(int64(len(clients)))
 	ready.Wait()
 	r.awaitReady()
 	r.start()
 	close(released)
+	done.Go(r.takePulse)
 	done.Wait()
 	return r.measurement(clients)
+}
+
+// takePulse notes how late a timer is, over and over, until all clients have ended.
+func (r *run) takePulse() {
+	samples := r.recorder.NewClient()
+	defer samples.Flush()
+	for r.running.Load() > 0 {
+		at := r.now() + pulse
+		time.Sleep(time.Duration(pulse))
+		samples.Woken(at, r.now()-at)
+	}
 }
 
 // reserveProcs sees to it that there are n Ps of the Go scheduler. A goroutine whose

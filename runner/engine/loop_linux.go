@@ -10,6 +10,8 @@ import (
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"dbbench.dev/operator/runner/measure"
 )
 
 // eventsAtOnce is how many events a loop takes from the kernel with one call.
@@ -36,6 +38,8 @@ type loop struct {
 	armed      int64 // what the timer is set to, or unarmed
 	turn       int64 // when the loop last came back from the kernel
 	yielded    int64
+	beat       int64 // when the loop looks next at how late it is
+	samples    *measure.Client
 	events     [eventsAtOnce]unix.EpollEvent
 
 	begin, end, idle int64 // of the part after the release, nanoseconds
@@ -47,7 +51,7 @@ type loop struct {
 }
 
 func newLoop(r *run) (l *loop, err error) {
-	l = &loop{run: r, epoll: -1, wakeup: -1, timer: -1, armed: unarmed}
+	l = &loop{run: r, epoll: -1, wakeup: -1, timer: -1, armed: unarmed, samples: r.recorder.NewClient()}
 	defer func() {
 		if err != nil {
 			l.close()
@@ -104,7 +108,7 @@ func (l *loop) watchWrites(fd int, index int32, on bool) error {
 // drive runs all coroutines until they wait for the release, or have ended.
 func (l *loop) drive() {
 	l.begin, l.idle = l.now(), 0
-	l.turn, l.yielded = l.begin, l.begin
+	l.turn, l.yielded, l.beat = l.begin, l.begin, l.begin+heartbeat
 	l.waiting = len(l.coroutines)
 	l.runnable = append(l.runnable[:0], l.coroutines...)
 	for l.runAll(); l.waiting > 0; l.runAll() {
@@ -113,6 +117,7 @@ func (l *loop) drive() {
 		l.wakeSleepers()
 	}
 	l.end = l.now()
+	l.samples.Flush()
 }
 
 // runAll gives each that can run its turn.
@@ -147,6 +152,12 @@ func (l *loop) await() {
 	n, err := unix.EpollWait(l.epoll, l.events[:], timeout)
 	l.turn = l.now()
 	l.idle += l.turn - before
+	if l.turn >= l.beat {
+		if l.started {
+			l.samples.Woken(l.beat, l.turn-l.beat)
+		}
+		l.beat = l.turn + heartbeat
+	}
 	if l.turn-l.yielded > yieldAfter {
 		l.yielded = l.turn
 		runtime.Gosched()
@@ -210,12 +221,16 @@ func (l *loop) wakeSleepers() {
 	}
 }
 
-// arm sets the timer to the first sleeper's time.
+// arm sets the timer to the first sleeper's time, or to the next beat.
 func (l *loop) arm() {
-	if len(l.sleepers) == 0 || l.sleepers[0].at == l.armed {
+	next := l.beat
+	if len(l.sleepers) > 0 {
+		next = min(next, l.sleepers[0].at)
+	}
+	if next == l.armed {
 		return
 	}
-	l.armed = l.sleepers[0].at
+	l.armed = next
 	left := max(l.armed-l.now(), 1) // 0 would disarm it
 	spec := unix.ItimerSpec{Value: unix.NsecToTimespec(left)}
 	_ = unix.TimerfdSettime(l.timer, 0, &spec, nil) // a time in range, and a timer that is open

@@ -194,3 +194,18 @@ func TestStopWakesSleepers(t *testing.T) {
 		}
 	})
 }
+
+func TestTakingAnArrivalDoesNotAllocate(t *testing.T) {
+	a := newArrivals(&Job{Load: contract.Load{Rate: 1000, Ramp: []contract.RampStep{{For: seconds(1), Rate: 5}}}})
+	if n := testing.AllocsPerRun(1000, func() { a.take() }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func BenchmarkArrival(b *testing.B) {
+	a := newArrivals(&Job{Load: contract.Load{Rate: 1000}})
+	b.ReportAllocs()
+	for b.Loop() {
+		a.take()
+	}
+}

@@ -13,6 +13,11 @@ import (
 	"dbbench.dev/operator/runner/mysql"
 )
 
+// heartbeat is the time in nanoseconds between two looks at how late the timers are. A
+// generator that gets too little CPU shows there, also where all clients wait for the
+// server.
+const heartbeat = int64(10 * time.Millisecond)
+
 // run is the state of one job, whatever drives its clients.
 type run struct {
 	*Job
@@ -21,9 +26,11 @@ type run struct {
 	perClient int  // sessions
 	pace      pace
 
-	epoch    time.Time // start of the measured part; set before the release
-	duration int64     // of the measured part in nanoseconds, 0 is no limit
+	epoch    time.Time // start of the measured part, set before the release; until then, of the run
+	started  bool
+	duration int64 // of the measured part in nanoseconds, 0 is no limit
 	claimed  atomic.Int64
+	running  atomic.Int64 // clients, where each has a goroutine
 	stopped  atomic.Bool
 	stopping chan struct{} // closed when stopped is set
 	// wake, where it is not nil, has clients that sleep look at stopped.
@@ -44,7 +51,7 @@ func newRun(ctx context.Context, job *Job) (*run, []*client) {
 	r := &run{
 		Job: job, recorder: measure.NewRecorder(job.Workload.Operations()),
 		inRun: need.ConnectInRun, perClient: need.Sessions, pace: newPace(job),
-		duration: int64(job.Load.Duration), stopping: make(chan struct{}),
+		duration: int64(job.Load.Duration), stopping: make(chan struct{}), epoch: time.Now(),
 	}
 	// The connections outlive ctx by the grace.
 	r.life, r.kill = context.WithCancel(context.WithoutCancel(ctx))
@@ -77,7 +84,7 @@ func (r *run) start() {
 	} else {
 		r.phase(contract.PhaseMeasure)
 	}
-	r.epoch = time.Now().Add(warmup)
+	r.epoch, r.started = time.Now().Add(warmup), true
 	if r.duration > 0 {
 		timer := time.AfterFunc(warmup+time.Duration(r.duration)+r.Grace, r.cutOff)
 		context.AfterFunc(r.life, func() { timer.Stop() })
@@ -158,7 +165,9 @@ func (r *run) measurement(clients []*client) Measurement {
 		m.Attempts += c.attempts
 		m.Retries += c.retries
 	}
-	m.Start, m.Elapsed = r.epoch, time.Duration(end)
+	if r.started {
+		m.Start, m.Elapsed = r.epoch, time.Duration(end)
+	}
 	m.Totals = r.recorder.Totals()
 	m.Totals.Dropped += r.pace.left(end)
 	m.Wakeups = r.recorder.Wakeups()

@@ -115,7 +115,7 @@ func (c *Client) Late(at int64) { c.add(sample{end: at, errorNumber: late}) }
 // Dropped records an arrival of an open loop that was never started.
 func (c *Client) Dropped(at int64) { c.add(sample{end: at, errorNumber: dropped}) }
 
-// Woken records a client that was to wake at at and did so late by lateness.
+// Woken records a timer that was to wake somebody at at and did so late by lateness.
 func (c *Client) Woken(at, lateness int64) {
 	c.add(sample{end: at, latency: lateness, errorNumber: woken})
 }
@@ -211,7 +211,7 @@ type Totals struct {
 	Late, Dropped int64
 }
 
-// Wakeups are how late clients woke that waited for the clock, in nanoseconds.
+// Wakeups are how late timers were, in nanoseconds.
 type Wakeups struct{ Count, P99, Max int64 }
 
 // Totals returns the counts of what was flushed.
@@ -232,7 +232,7 @@ func copied(byNumber map[uint16]int64) map[uint16]int64 {
 	return maps.Clone(byNumber)
 }
 
-// Wakeups returns the lateness of the clients that waited for the clock.
+// Wakeups returns the lateness of timers.
 func (r *Recorder) Wakeups() Wakeups {
 	r.mu.Lock()
 	defer r.mu.Unlock()
