@@ -112,7 +112,7 @@ func forEach(t *testing.T, test func(t *testing.T, e Engine)) {
 
 func drive(t *testing.T, e Engine, w *fake, p *pool, load contract.Load) Measurement {
 	t.Helper()
-	m := e.Run(t.Context(), &Job{Workload: w, Load: load, Connect: p.connect, Grace: 100 * time.Millisecond, Monitor: &Monitor{}})
+	m := e.Run(t.Context(), &Job{Workload: w, Load: load, Connect: p.connect, Grace: time.Minute, Monitor: &Monitor{}})
 	if open := p.open.Load(); open != 0 {
 		t.Errorf("%d connections are open", open)
 	}

@@ -144,7 +144,7 @@ func allOverAllTransports(t *testing.T, server *mariadb.Server, targets map[stri
 					server.Exec(t, "TRUNCATE dbbench.t")
 					const clients, each = 7, 40
 					w := &talk{fake: fake{need: workload.Requirements{ConnectInRun: inRun}}, do: allOfASession}
-					m := e.Run(t.Context(), &Job{Workload: w, Connect: connect(t, targets[via]), Grace: time.Second,
+					m := e.Run(t.Context(), &Job{Workload: w, Connect: connect(t, targets[via]), Grace: time.Minute,
 						Load: contract.Load{Clients: clients, EventsPerClient: each}})
 					if m.Err != nil || m.Totals.Events != clients*each || m.Statements.Reconnects != clients*(each/10) {
 						t.Errorf("%v, %d events, %+v", m.Err, m.Totals.Events, m.Statements)
@@ -278,7 +278,7 @@ func coordinatedOmission(t *testing.T, _ *mariadb.Server, targets map[string]con
 			}
 			goOn := stall(server, time.Duration(load.Duration)/3, time.Second)
 			w := &talk{do: func(c *talker) error { return c.session.Query("DO 0", nil) }}
-			m := e.Run(t.Context(), &Job{Workload: w, Connect: connect(t, target), Grace: time.Second, Load: load})
+			m := e.Run(t.Context(), &Job{Workload: w, Connect: connect(t, target), Grace: time.Minute, Load: load})
 			goOn()
 			if m.Err != nil || m.Totals.Errors > 0 {
 				t.Fatalf("%v, %+v", m.Err, m.Totals)
