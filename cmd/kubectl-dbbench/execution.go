@@ -114,16 +114,15 @@ func (c *cluster) baseline(ctx context.Context, b *v1alpha1.DBBenchmark) (*resul
 		}
 		return results.ReadBaseline(cm.Name, cm.Data)
 	}
-	i := slices.IndexFunc(b.Status.History, func(h v1alpha1.ExecutionSummary) bool { return h.Passed != nil && *h.Passed })
-	if i < 0 {
+	e := plan.BaselineExecution(b, b.Status.History)
+	if e == nil {
 		return nil, nil
 	}
-	id := b.Status.History[i].ID
-	runs, err := c.runs(ctx, b, id)
+	runs, err := c.runs(ctx, b, e.ID)
 	if err != nil {
 		return nil, err
 	}
-	return results.NewBaseline("execution "+id, results.Points(runs, targetNames(b.Spec), 0)), nil
+	return results.NewBaseline("execution "+e.ID, results.Points(runs, targetNames(b.Spec), 0)), nil
 }
 
 // inputOf is what the resource itself says of one of its executions.

@@ -60,7 +60,11 @@ func runLocal(ctx context.Context, e *env, o *runOptions) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", p.name(), err)
 		}
-		locals = append(locals, newLocal(e, p, servers))
+		l := newLocal(e, p, servers)
+		if l.baseline, err = o.localFlags.readBaseline(p.benchmark); err != nil {
+			return fmt.Errorf("%s: %w", p.name(), err)
+		}
+		locals = append(locals, l)
 		names = append(names, p.name())
 	}
 	show := newProgress(e.ErrOut, e.width, names)
@@ -92,6 +96,7 @@ type local struct {
 	runs      []plan.Run
 	results   map[string]results.Envelope
 	cleanups  []plan.Attempt
+	baseline  *results.Baseline
 	servers   map[string]contract.Target
 	now       func() time.Time
 	show      func(*v1alpha1.DBBenchmark)
@@ -127,7 +132,9 @@ func here() string {
 func (l *local) execute(ctx context.Context) error {
 	b := l.benchmark
 	for {
-		d := plan.Next(l.now(), b, plan.Observed{Runs: l.runs, Results: l.results, Cleanups: l.cleanups, NoReport: true})
+		d := plan.Next(l.now(), b, plan.Observed{
+			Runs: l.runs, Results: l.results, Cleanups: l.cleanups, Baseline: l.baseline, NoReport: true,
+		})
 		if ctx.Err() != nil {
 			d.Create = nil
 		}
@@ -154,7 +161,7 @@ func (l *local) execute(ctx context.Context) error {
 // input is what the execution amounts to.
 func (l *local) input() (report.Input, error) {
 	in, err := inputOf(l.benchmark, "")
-	in.Namespace = "" // it was none
+	in.Namespace, in.Baseline = "", l.baseline // it was in none
 	for _, run := range l.runs {
 		if e, done := l.results[run.ID]; done {
 			in.Runs = append(in.Runs, e)
@@ -269,6 +276,26 @@ func (r *recorder) Write(line []byte) (int, error) {
 type localOptions struct {
 	hosts, sockets, usernames, passwordFiles, defaultsFiles []string
 	cas, certs, keys                                        []string
+	baseline                                                string
+}
+
+// readBaseline reads the file of --baseline, nil where there is none.
+func (o *localOptions) readBaseline(b *v1alpha1.DBBenchmark) (*results.Baseline, error) {
+	switch {
+	case o.baseline == "":
+		return nil, nil
+	case b.Spec.Baseline == nil:
+		return nil, usageError("--baseline goes with a spec that has a baseline; or see kubectl dbbench compare")
+	}
+	text, err := os.ReadFile(o.baseline)
+	if err != nil {
+		return nil, err
+	}
+	points, err := readPoints(o.baseline, text)
+	if err != nil {
+		return nil, err
+	}
+	return results.NewBaseline(o.baseline, points), nil
 }
 
 // flagsOf lists the flags, where their values go and what they are.
@@ -296,6 +323,7 @@ func (o *localOptions) addFlags(flags *pflag.FlagSet) {
 	for name, f := range o.flagsOf() {
 		flags.StringArrayVar(f.values, name, nil, "With --local: "+f.usage)
 	}
+	flags.StringVar(&o.baseline, "baseline", "", "With --local: The result in place of spec.baseline, as kubectl dbbench export has written it.")
 }
 
 // changed is one of the flags that was given, "" where none was.
@@ -304,6 +332,9 @@ func (o *localOptions) changed(flags *pflag.FlagSet) string {
 		if flags.Changed(name) {
 			return name
 		}
+	}
+	if flags.Changed("baseline") {
+		return "baseline"
 	}
 	return ""
 }

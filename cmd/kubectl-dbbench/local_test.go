@@ -130,3 +130,25 @@ func TestLocalInterrupted(t *testing.T) {
 		t.Errorf("databases left: %s", left)
 	}
 }
+
+// TestLocalBaseline: a result that was kept is what thresholds are held against.
+func TestLocalBaseline(t *testing.T) {
+	t.Setenv("KUBECONFIG", "/nonexistent")
+	s := mariadb.Start(t)
+	text, err := os.ReadFile("testdata/timed.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec := strings.Replace(string(text), "duration: 90s, warmup: 10s", "events: 200", 1) +
+		"  baseline: {previous: true}\n  thresholds:\n  - {metric: throughput, minRatio: \"1000\", to: Baseline}\n"
+	args := []string{"run", "--local", "-f", "-", "-o", "json", "--socket", s.Socket,
+		"--username", mariadb.User, "--password-file", secretFile(t, "password", mariadb.Password)}
+	first := dbbench(t.Context(), spec, args...)
+	if first.code != exitOK {
+		t.Fatalf("without a baseline: %+v", first)
+	}
+	kept := secretFile(t, "kept.json", first.stdout)
+	if o := dbbench(t.Context(), spec, append(args, "--baseline", kept)...); o.code != exitNotPassed || !strings.Contains(o.stderr, "less than 1000") {
+		t.Errorf("with one: %+v", o)
+	}
+}
