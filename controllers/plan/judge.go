@@ -29,7 +29,6 @@ type Report struct {
 func Judge(now time.Time, run Run, a Attempt, reports []Report) results.Envelope {
 	e := newResult(now, run, nil)
 	e.Finished = time.Time{}
-	var worst finding
 	for _, r := range reports {
 		if t := terminated(r.Pod); t != nil && t.FinishedAt.After(e.Finished) {
 			e.Finished = t.FinishedAt.UTC()
@@ -37,15 +36,13 @@ func Judge(now time.Time, run Run, a Attempt, reports []Report) results.Envelope
 		if r.Record != nil {
 			e.Records = append(e.Records, *r.Record)
 		}
-		if f := judge(r, len(reports) > 1); f.failure != nil && (worst.failure == nil || f.weight > worst.weight) {
-			worst = f
-		}
 	}
 	e.Window = results.CommonWindow(e.Records)
 	if e.Finished.IsZero() {
 		e.Finished = now.UTC()
 	}
 	slices.SortFunc(e.Records, func(a, b contract.Record) int { return cmp.Compare(a.Start.Replica, b.Start.Replica) })
+	worst := worstOf(reports)
 	e.Failure = worst.failure
 	if e.Failure == nil && a.Job != nil {
 		e.Failure = incomplete(a.Job, e.Records)
@@ -56,6 +53,17 @@ func Judge(now time.Time, run Run, a Attempt, reports []Report) results.Envelope
 		}
 	}
 	return e
+}
+
+// worstOf is the finding that tells most of the cause; it has no failure where all
+// reports are of success.
+func worstOf(reports []Report) (worst finding) {
+	for _, r := range reports {
+		if f := judge(r, len(reports) > 1); f.failure != nil && (worst.failure == nil || f.weight > worst.weight) {
+			worst = f
+		}
+	}
+	return worst
 }
 
 // incomplete says what is missing in records that all tell of success.

@@ -31,15 +31,15 @@ func (p *peer) send(payload []byte) error {
 	return err
 }
 
-func (p *peer) receive() ([]byte, error) {
+// receive reads a packet and drops it.
+func (p *peer) receive() error {
 	var header [4]byte
 	if _, err := io.ReadFull(p, header[:]); err != nil {
-		return nil, err
+		return err
 	}
 	p.sequence = header[3] + 1
-	payload := make([]byte, int(header[0])|int(header[1])<<8|int(header[2])<<16)
-	_, err := io.ReadFull(p, payload)
-	return payload, err
+	_, err := io.CopyN(io.Discard, p, int64(header[0])|int64(header[1])<<8|int64(header[2])<<16)
+	return err
 }
 
 // fail sends an error packet.
@@ -64,7 +64,7 @@ func (p *peer) greet() error {
 	if err := p.send(g); err != nil {
 		return err
 	}
-	_, err := p.receive()
+	err := p.receive()
 	return err
 }
 
@@ -106,7 +106,7 @@ func answering(answer func(*peer) error) func(*peer) error {
 			return err
 		}
 		for {
-			if _, err := p.receive(); err != nil {
+			if err := p.receive(); err != nil {
 				return err
 			}
 			if err := answer(p); err != nil {
