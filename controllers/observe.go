@@ -38,7 +38,7 @@ func (s *scope) observe(ctx context.Context, live bool) (plan.Observed, error) {
 	if err != nil {
 		return o, err
 	}
-	o.Maps = known.maps
+	o.Maps, o.Memo = known.maps, known.memo
 	o.Results, o.Losses = known.byRun()
 	if plan.WantsBaseline(s.bench, &o) {
 		if o.Baseline, o.BaselineError, err = s.baseline(ctx); err != nil {

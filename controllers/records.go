@@ -40,6 +40,7 @@ type knownResults struct {
 	execution string
 	maps      []plan.ResultMap
 	shards    []shard
+	memo      *results.Memo
 }
 
 // resultCache keeps the results of benchmarks that are under way, so that ConfigMaps
@@ -76,7 +77,10 @@ func (s *scope) observeResults(ctx context.Context, live bool) (*knownResults, e
 	slices.SortFunc(list.Items, func(a, b metav1.PartialObjectMetadata) int {
 		return cmp.Or(cmp.Compare(len(a.Name), len(b.Name)), cmp.Compare(a.Name, b.Name))
 	})
-	now := &knownResults{uid: s.bench.UID, execution: execution}
+	now := &knownResults{uid: s.bench.UID, execution: execution, memo: &results.Memo{}}
+	if before != nil {
+		now.memo = before.memo
+	}
 	for _, m := range list.Items {
 		of := m.Labels[resources.LabelExecution]
 		isReport := m.Labels[resources.LabelPurpose] == resources.PurposeReport

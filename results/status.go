@@ -20,30 +20,65 @@ type Summary struct {
 	Latest *v1alpha1.LatestResult
 }
 
+// Memo remembers the points of earlier summaries, so that a run that has ended costs the
+// aggregation of its own point and not of all. Nil remembers nothing. It is not safe for
+// concurrent use.
+type Memo struct{ points map[pointKey]memory }
+
+type memory struct {
+	runs             []Envelope
+	maxSpreadPercent int32
+	point            Point
+}
+
 // Summarise aggregates as many of the points as a status has room for; see Points.
-func Summarise(runs []Envelope, targets []string, maxSpreadPercent int32) Summary {
+func (m *Memo) Summarise(runs []Envelope, targets []string, maxSpreadPercent int32) Summary {
 	g := groupRuns(runs, targets)
 	var s Summary
 	size := 0
-	for p := range g.points(maxSpreadPercent) {
-		status := p.Status()
+	for _, k := range g.keys {
+		status := m.aggregate(k, g.runs[k], maxSpreadPercent).Status()
 		if size += sizeOf(status); size > statusBytes {
 			s.Truncated = int32(len(g.keys) - len(s.Points))
 			break
 		}
 		s.Points = append(s.Points, status)
 	}
-	s.Latest = latestOf(runs, g, maxSpreadPercent)
+	s.Latest = m.latest(runs, g, maxSpreadPercent)
 	return s
 }
 
-func latestOf(runs []Envelope, g groups, maxSpreadPercent int32) *v1alpha1.LatestResult {
+// aggregate is that of the same name, unless the very same runs were aggregated before.
+func (m *Memo) aggregate(k pointKey, runs []Envelope, maxSpreadPercent int32) Point {
+	if m == nil {
+		return aggregate(runs, maxSpreadPercent)
+	}
+	if old, ok := m.points[k]; ok && old.maxSpreadPercent == maxSpreadPercent && slices.EqualFunc(old.runs, runs, same) {
+		return old.point
+	}
+	p := aggregate(runs, maxSpreadPercent)
+	p.Distribution, p.Warnings = nil, slices.Clip(p.Warnings)
+	if m.points == nil {
+		m.points = map[pointKey]memory{}
+	}
+	m.points[k] = memory{runs, maxSpreadPercent, p}
+	return p
+}
+
+// same reports whether two envelopes are copies of one: they share their records.
+func same(a, b Envelope) bool {
+	return a.Run == b.Run && a.Failure == b.Failure && len(a.Records) == len(b.Records) &&
+		(len(a.Records) == 0 || &a.Records[0] == &b.Records[0])
+}
+
+func (m *Memo) latest(runs []Envelope, g groups, maxSpreadPercent int32) *v1alpha1.LatestResult {
 	runs = slices.DeleteFunc(slices.Clone(runs), func(e Envelope) bool { return e.Failure != nil || e.Lost > 0 })
 	if len(runs) == 0 {
 		return nil
 	}
 	last := slices.MaxFunc(runs, func(a, b Envelope) int { return a.Finished.Compare(b.Finished) })
-	p := aggregate(g.runs[pointKey{last.Point, last.Target}], maxSpreadPercent)
+	k := pointKey{last.Point, last.Target}
+	p := m.aggregate(k, g.runs[k], maxSpreadPercent)
 	if p.EventsPerSecond == nil || p.LatencyNanos == nil {
 		return nil
 	}

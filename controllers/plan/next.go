@@ -252,7 +252,7 @@ func (n *next) tally() {
 		all = append(all, result)
 	}
 	e.Progress = fmt.Sprintf("%d/%d", e.Completed, e.Total)
-	summary := results.Summarise(all, n.targets(), n.maxSpreadPercent())
+	summary := n.o.Memo.Summarise(all, n.targets(), n.maxSpreadPercent())
 	compareRuns(summary.Points, all)
 	n.Status.Points, n.Status.PointsTruncated, n.Status.Latest = summary.Points, summary.Truncated, summary.Latest
 }

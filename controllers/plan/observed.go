@@ -32,6 +32,8 @@ type Observed struct {
 	Cleanups []Attempt
 	// Progress is what the runner under way has said last, if anything.
 	Progress *Progress
+	// Memo spares the aggregation of points that have not changed since; nil spares none.
+	Memo *results.Memo
 	// Queue are the unfinished executions of other benchmarks on the same servers.
 	Queue []Claim
 	// Occupants are other benchmarks, as namespace/name, of which a run may be at work
