@@ -80,7 +80,7 @@ func envelope(t testing.TB, point string, iteration int32, elapsed time.Duration
 func TestSummarise(t *testing.T) {
 	failed := envelope(t, "p0001", 4, time.Second, 1)
 	failed.Failure = &Failure{Reason: "WorkloadFailed"}
-	s := new(Memo).Summarise([]Envelope{
+	s := Summarise([]Envelope{
 		envelope(t, "p0002", 1, time.Second, 1),
 		envelope(t, "p0001", 2, 2*time.Second, 10, 10),
 		envelope(t, "p0001", 1, time.Second, 1, 1, 1, 1, 1, 1),
@@ -98,7 +98,7 @@ func TestWarnings(t *testing.T) {
 	e := envelope(t, "p0001", 1, time.Second, 1)
 	e.Records[0].Environment.Runner.ThrottledNanos = int64(100 * time.Millisecond)
 	e.Records[0].Result.Warnings = []string{"3 latencies were beyond an hour"}
-	p := new(Memo).Summarise([]Envelope{e}, nil, 10).Points[0]
+	p := Summarise([]Envelope{e}, nil, 10).Points[0]
 	if text := strings.Join(p.Warnings, "\n"); !strings.Contains(text, "throttled") || !strings.Contains(text, "3 latencies") {
 		t.Errorf("warnings: %q", p.Warnings)
 	}
@@ -112,7 +112,7 @@ func TestBounds(t *testing.T) {
 		one.Point = fmt.Sprintf("p%04d", i)
 		all = append(all, one)
 	}
-	s := new(Memo).Summarise(all, nil, 10)
+	s := Summarise(all, nil, 10)
 	if len(s.Points)+int(s.Truncated) != 1000 || len(s.Points) < 100 {
 		t.Fatalf("%d points and %d more", len(s.Points), s.Truncated)
 	}
@@ -129,7 +129,7 @@ func TestBounds(t *testing.T) {
 func TestChangedResult(t *testing.T) {
 	e := envelope(t, "p0001", 1, time.Second, 1)
 	e.Records[0].Operations[0].Histogram = "nonsense"
-	p := new(Memo).Summarise([]Envelope{e, envelope(t, "p0001", 2, time.Second, 1)}, nil, 10).Points[0]
+	p := Summarise([]Envelope{e, envelope(t, "p0001", 2, time.Second, 1)}, nil, 10).Points[0]
 	if p.Iterations != 1 || p.Failed != 1 || !strings.Contains(strings.Join(p.Warnings, ""), "p0001-i1 was changed") {
 		t.Errorf("%+v", p)
 	}
@@ -180,7 +180,7 @@ func TestLoss(t *testing.T) {
 	if _, err := Decode(lost.Run+".json", text); err == nil {
 		t.Error("it is taken for a result")
 	}
-	s := new(Memo).Summarise([]Envelope{lost, envelope(t, "p0001", 1, time.Second, 1)}, []string{lost.Target}, 10)
+	s := Summarise([]Envelope{lost, envelope(t, "p0001", 1, time.Second, 1)}, []string{lost.Target}, 10)
 	if len(s.Points) != 1 || s.Points[0].Failed != 0 || s.Points[0].Iterations != 1 {
 		t.Errorf("points: %+v", s.Points)
 	}
@@ -313,7 +313,7 @@ func TestMemo(t *testing.T) {
 	var runs []Envelope
 	check := func(what string, spread int32) {
 		t.Helper()
-		want, got := new(Memo).Summarise(runs, nil, spread), memo.Summarise(runs, nil, spread)
+		want, got := Summarise(runs, nil, spread), memo.Summarise(runs, nil, spread)
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s:\n%s", what, diff)
 		}

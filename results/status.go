@@ -48,6 +48,11 @@ func (m *Memo) Summarise(runs []Envelope, targets []string, maxSpreadPercent int
 	return s
 }
 
+// Summarise does it once, with nothing to remember.
+func Summarise(runs []Envelope, targets []string, maxSpreadPercent int32) Summary {
+	return (*Memo)(nil).Summarise(runs, targets, maxSpreadPercent)
+}
+
 // aggregate is that of the same name, unless the very same runs were aggregated before.
 func (m *Memo) aggregate(k pointKey, runs []Envelope, maxSpreadPercent int32) Point {
 	if m == nil {
