@@ -35,20 +35,8 @@ func (s *scope) act(ctx context.Context, d *plan.Decision) error {
 			return err
 		}
 	}
-	for _, a := range d.Collect {
-		if err := s.collect(ctx, a); err != nil {
-			return err
-		}
-	}
-	for _, e := range d.Store {
-		if err := s.store(ctx, e); err != nil {
-			return err
-		}
-	}
-	if d.Report != nil {
-		if err := s.writeReport(ctx, *d.Report); err != nil {
-			return err
-		}
+	if err := s.record(ctx, d); err != nil {
+		return err
 	}
 	if err := s.delete(ctx, d); err != nil {
 		return err
@@ -67,6 +55,24 @@ func (s *scope) act(ctx context.Context, d *plan.Decision) error {
 		return s.release(ctx, d.Outcome)
 	}
 	return nil
+}
+
+// record stores what is known of runs that have ended.
+func (s *scope) record(ctx context.Context, d *plan.Decision) error {
+	for _, a := range d.Collect {
+		if err := s.collect(ctx, a); err != nil {
+			return err
+		}
+	}
+	for _, e := range d.Store {
+		if err := s.store(ctx, e); err != nil {
+			return err
+		}
+	}
+	if d.Report == nil {
+		return nil
+	}
+	return s.writeReport(ctx, *d.Report)
 }
 
 func (s *scope) patchFinalizer(ctx context.Context, change func(client.Object, string) bool) error {

@@ -287,11 +287,9 @@ func (s scale) ticks() (all []float64) {
 }
 
 func (s scale) at(v float64) float64 {
-	share := 0.0
+	share := (v - s.low) / (s.high - s.low)
 	if s.log {
 		share = math.Log(max(v, s.low)/s.low) / math.Log(s.high/s.low)
-	} else {
-		share = (v - s.low) / (s.high - s.low)
 	}
 	return s.from + share*(s.to-s.from)
 }

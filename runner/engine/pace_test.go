@@ -183,7 +183,7 @@ func TestStopWakesSleepers(t *testing.T) {
 			{Clients: 3, Think: seconds(3600)}, {Clients: 3, Rate: 1, Arrivals: contract.ArrivalsUniform},
 			{Clients: 3, Ramp: []contract.RampStep{{For: seconds(3600), Clients: 1}}},
 		} {
-			failing := &fake{event: func(_ int, n int64) (int, error) {
+			failing := &fake{event: func(int, int64) (int, error) {
 				time.Sleep(time.Millisecond)
 				return 0, mysqlError(1064)
 			}}

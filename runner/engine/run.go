@@ -40,9 +40,8 @@ type run struct {
 	life context.Context
 	kill context.CancelFunc
 
-	mu      sync.Mutex
-	err     error
-	overdue *time.Timer
+	mu  sync.Mutex
+	err error
 }
 
 // newRun makes the state of a job and its clients.
