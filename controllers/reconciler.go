@@ -194,7 +194,9 @@ func (s *scope) writeStatus(ctx context.Context, status v1alpha1.DBBenchmarkStat
 	if equality.Semantic.DeepEqual(before.Status, status) {
 		return nil
 	}
-	if err := s.Client.Status().Patch(ctx, s.bench, client.MergeFrom(before)); err != nil {
+	// The difference to what a stale cache holds would be applied to something else.
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if err := s.Client.Status().Patch(ctx, s.bench, patch); err != nil {
 		s.bench.Status = before.Status
 		return client.IgnoreNotFound(err)
 	}

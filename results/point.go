@@ -202,7 +202,7 @@ func (p Point) values(of func(Iteration) float64) []float64 {
 func newIteration(run Envelope, h *hdrhistogram.Histogram) Iteration {
 	i := Iteration{
 		Iteration: run.Iteration, ElapsedSeconds: elapsed(run).Seconds(), EventsPerSecond: throughput(run),
-		StartSkewNanos: startSkew(run.Records), CPUPercent: cpuPercent(run.Records),
+		StartSkewNanos: StartSkew(run.Records), CPUPercent: cpuPercent(run.Records),
 	}
 	for _, r := range run.Records {
 		i.Events += r.Result.Events

@@ -45,7 +45,7 @@ func (w *warnings) addRun(run Envelope) {
 		w.throttled = max(w.throttled, percent(r.Environment.Runner.ThrottledNanos, r.Result.ElapsedNanos))
 	}
 	w.cpu = max(w.cpu, cpuPercent(run.Records))
-	w.skew = max(w.skew, percent(startSkew(run.Records), int64(elapsed(run))))
+	w.skew = max(w.skew, percent(StartSkew(run.Records), int64(elapsed(run))))
 	if run.Window != nil {
 		w.noOverlap = max(w.noOverlap, 100-percent(run.Window.WidthNanos, int64(elapsed(run))))
 	}

@@ -62,8 +62,9 @@ func share(from, to, start, end int64) float64 {
 	return float64(max(min(to, end)-max(from, start), 0)) / float64(to-from)
 }
 
-// startSkew is the time between the first and the last replica's start.
-func startSkew(records []contract.Record) int64 {
+// StartSkew is the time in nanoseconds between the first and the last replica's start,
+// each by its own clock.
+func StartSkew(records []contract.Record) int64 {
 	if len(records) == 0 {
 		return 0
 	}

@@ -19,7 +19,7 @@ func compareRuns(points []v1alpha1.PointResult, runs []results.Envelope) {
 			continue
 		}
 		at := [2]string{r.Point, r.Target}
-		starts[at] = max(starts[at], startSkew(r))
+		starts[at] = max(starts[at], results.StartSkew(r.Records))
 		for _, record := range r.Records {
 			if digest := record.Result.Checks[checkContent]; digest != "" {
 				if content[r.Point] == nil {
@@ -52,18 +52,4 @@ func (c *contents) add(target, digest string) {
 	if !slices.Contains(c.digests, digest) {
 		c.digests = append(c.digests, digest)
 	}
-}
-
-// startSkew is the time in nanoseconds between the first and the last of a run's pods to
-// start, each by its own clock.
-func startSkew(run results.Envelope) int64 {
-	if len(run.Records) < 2 {
-		return 0
-	}
-	first := run.Records[0].Result.MeasureStartUnixNanos
-	last := first
-	for _, r := range run.Records {
-		first, last = min(first, r.Result.MeasureStartUnixNanos), max(last, r.Result.MeasureStartUnixNanos)
-	}
-	return last - first
 }

@@ -106,11 +106,15 @@ func openLoop(ctx context.Context, b *bench, clients int) (contestant, contestan
 	return b.runner(oltpWorkload(contract.OLTPPointSelect), load, contract.PrepareNever), tool, nil
 }
 
-// slapQueries is the number of queries of a run over all clients.
+// slapQueries is the number of queries of a run over all clients, where none is given
+// for each.
 const slapQueries = 20000
 
 func slap(_ context.Context, b *bench, clients int) (contestant, contestant, error) {
-	each := max(slapQueries/clients, 1)
+	each := b.queries
+	if each == 0 {
+		each = max(slapQueries/clients, 1)
+	}
 	tool, err := b.slap(clients, each)
 	if err != nil {
 		return nil, nil, err

@@ -34,6 +34,7 @@ type options struct {
 	clients []int // instead of a cell's own
 	pairs   int
 	seconds time.Duration
+	queries int
 	durable bool
 	tcp     bool
 	program string
@@ -95,6 +96,7 @@ func parse(args []string, usage io.Writer) (o options, err error) {
 	clients := flags.String("clients", "", "numbers of clients, such as 1,8,64, instead of the cells' own")
 	flags.IntVar(&o.pairs, "pairs", 7, "pairs of runs")
 	flags.DurationVar(&o.seconds, "time", 4*time.Second, "length of a run of sysbench's loads")
+	flags.IntVar(&o.queries, "queries", 0, fmt.Sprintf("queries of each client of slap-insert (default %d over all clients)", slapQueries))
 	flags.BoolVar(&o.durable, "durable", false, "have each commit be a write to the disk, as is the server's default")
 	flags.BoolVar(&o.tcp, "tcp", false, "connect over TCP; the default is the server's unix socket")
 	flags.StringVar(&o.program, "runner", "", "a runner that is built already")
@@ -118,6 +120,8 @@ func parse(args []string, usage io.Writer) (o options, err error) {
 		}
 	}
 	switch {
+	case o.queries < 0:
+		return o, fmt.Errorf("-queries is %d, must be at least 1", o.queries)
 	case o.pairs < 1:
 		return o, fmt.Errorf("-pairs is %d, must be at least 1", o.pairs)
 	case o.seconds < time.Second:

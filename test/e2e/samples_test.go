@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -82,6 +83,37 @@ func TestSeed3Sysbench(t *testing.T) {
 	if len(b.Status.Points) != 8 {
 		t.Errorf("%d points, the sample has 4 on each of 2 targets", len(b.Status.Points))
 	}
+	var skews []time.Duration
+	for _, p := range b.Status.Points {
+		skews = append(skews, time.Duration(p.StartSkewMicros)*time.Microsecond)
+	}
+	printSpread(t, "between the starts of the pods of a run, the longest of each point", skews)
+	report := readReport(t, b)
+	for _, says := range []string{"mysql", "mariadb", "Ratio", "p ="} {
+		if !strings.Contains(report["report.html"], says) {
+			t.Errorf("report.html does not say %q", says)
+		}
+	}
+	t.Log("\n" + report["benchstat.txt"])
+}
+
+// readReport reads the report of a benchmark's execution.
+func readReport(t *testing.T, b *v1alpha1.DBBenchmark) map[string]string {
+	t.Helper()
+	text, err := kube.Kubectl(t.Context(), "-n", namespace, "get", "configmap", b.Status.ReportConfigMap, "-o", "json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cm struct{ Data map[string]string }
+	if err := json.Unmarshal([]byte(text), &cm); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"report.html", "summary.json", "summary.csv", "benchstat.txt"} {
+		if cm.Data[key] == "" {
+			t.Errorf("%s has no %s", b.Status.ReportConfigMap, key)
+		}
+	}
+	return cm.Data
 }
 
 // TestSeed3LinkBench compares MySQL with MariaDB on a social graph.
@@ -97,5 +129,10 @@ func TestSeed4(t *testing.T) {
 	b := runSample(t, "seed4-identical-inserts-smoke")[0]
 	if len(b.Status.Points) != 4 {
 		t.Errorf("%d points, the sample has 2 on each of 2 targets", len(b.Status.Points))
+	}
+	for _, p := range b.Status.Points {
+		if p.ContentIdentical == nil || !*p.ContentIdentical {
+			t.Errorf("%s on %s: contentIdentical is %v", p.ID, p.Target, p.ContentIdentical)
+		}
 	}
 }
