@@ -110,9 +110,9 @@ func writeModule(dir, config string) error {
 		"vendor/modules.txt": "",
 	}
 	for i, a := range arrows {
-		files[arrowFile(i)] = fmt.Sprintf("package %s\n\nimport _ %q\n", filepath.Base(a.from), a.to)
+		files[arrowFile(i)] = fmt.Sprintf("package %s\n\nimport _ %q\n", packageOf(a.from), a.to)
 		if own, ok := strings.CutPrefix(a.to, project+"/"); ok {
-			files[filepath.Join(own, "package.go")] = "package " + filepath.Base(own) + "\n"
+			files[filepath.Join(own, "package.go")] = "package " + packageOf(own) + "\n"
 		} else if strings.Contains(a.to, ".") {
 			files[filepath.Join("vendor", a.to, "package.go")] = "package stand_in\n"
 		}
@@ -125,6 +125,9 @@ func writeModule(dir, config string) error {
 	}
 	return nil
 }
+
+// packageOf is a name for the package in a folder.
+func packageOf(dir string) string { return strings.ReplaceAll(filepath.Base(dir), "-", "_") }
 
 // lint returns the files whose imports the linter refuses.
 func lint(ctx context.Context, linter, dir string) (map[string]bool, error) {
