@@ -27,7 +27,7 @@ demo: ## From nothing to a benchmark's table: cluster, MariaDB, operator, DBBenc
 	go run ./hack/demo --cluster=$(CLUSTER)
 
 .PHONY: test
-test: deps test-unit test-dialects test-envtest test-e2e check ## Set up and run all tests and checks; on a fresh machine about 40 minutes.
+test: deps test-go test-modules test-dialects test-e2e check ## Set up and run all tests and checks; on a fresh machine about 40 minutes.
 
 .PHONY: check
 check: verify lint ## See that generated files, layout and style hold.
@@ -84,13 +84,13 @@ fmt: ## Format the code.
 .PHONY: vet
 vet: ## Run go vet, on the code behind build tags too.
 	go vet ./...
-	go vet -tags e2e ./test/e2e/...
+	go vet -tags e2e,browser ./test/e2e/... ./results/report
 	cd hack/image && go vet ./...
 	cd hack/install && go vet ./...
 
 .PHONY: lint
 lint: $(GOLANGCI_LINT) ## Run golangci-lint; it holds the imports to the layout too.
-	$(GOLANGCI_LINT) run --build-tags e2e ./...
+	$(GOLANGCI_LINT) run --build-tags e2e,browser ./...
 	cd hack/image && $(GOLANGCI_LINT) run ./...
 	cd hack/install && $(GOLANGCI_LINT) run ./...
 	cd hack/sandbox && $(GOLANGCI_LINT) run .
@@ -103,12 +103,26 @@ verify: vet $(GOLANGCI_LINT) ## See that what is generated is up to date, and th
 deps: ## Install the Debian packages that the tests need.
 	hack/deps
 
-.PHONY: test-unit
-test-unit: ## Run the tests that need no cluster: pure code, and the runner against a real MariaDB.
-	go test -timeout 30m $$(go list ./... | grep -vxF "$$(go list $(ENVTEST))")
+# The assets are a kube-apiserver and etcd.
+WITH_ASSETS = KUBEBUILDER_ASSETS=$$($(SANDBOX) env | sed -n 's/^KUBEBUILDER_ASSETS=//p')
+
+# The slow packages wait more than they compute, so that they are run side by side.
+.PHONY: test-go
+test-go: ## Run the tests of test-unit and test-envtest in the operator's module, side by side.
+	$(SANDBOX) build
+	$(WITH_ASSETS) go test -timeout 30m ./...
+	go test -tags browser -run Browser ./results/report
+
+.PHONY: test-modules
+test-modules: ## Run the tests of the tools that are modules of their own.
 	cd hack/image && go test ./...
 	cd hack/install && go test ./...
 	cd hack/sandbox && go test .
+
+.PHONY: test-unit
+test-unit: ## Run the tests that need no cluster: pure code, and the runner against a real MariaDB.
+	go test -timeout 30m $$(go list ./... | grep -vxF "$$(go list $(ENVTEST))")
+	go test -tags browser -run Browser ./results/report
 
 .PHONY: test-dialects
 test-dialects: ## Run the runner's tests against MySQL 9 and MariaDB 10.11 and 11.8, without a cluster. Needs root the first time.
@@ -118,7 +132,7 @@ test-dialects: ## Run the runner's tests against MySQL 9 and MariaDB 10.11 and 1
 .PHONY: test-envtest
 test-envtest: ## Run the tests against a real kube-apiserver and etcd.
 	$(SANDBOX) build
-	KUBEBUILDER_ASSETS=$$($(SANDBOX) env | sed -n 's/^KUBEBUILDER_ASSETS=//p') go test -timeout 20m $(ENVTEST)
+	$(WITH_ASSETS) go test -timeout 20m $(ENVTEST)
 
 .PHONY: test-e2e
 test-e2e: ## Run the end-to-end tests in the sandbox, which stays up.
