@@ -41,6 +41,8 @@ type Reconciler struct {
 	Events events.EventRecorder
 	// Image is the runner's, where a benchmark names none.
 	Image string
+	// Kubernetes is the version of the cluster, for the record.
+	Kubernetes string
 	// Namespace restricts what is read to one namespace; empty means all.
 	Namespace string
 	// Now is the clock.

@@ -130,6 +130,7 @@ func (s *scope) readShard(ctx context.Context, known *knownResults, m metav1.Par
 // store writes a run's result into the ConfigMaps. That it is not there yet was seen
 // live, and the version of the ConfigMap says that it is still so.
 func (s *scope) store(ctx context.Context, e results.Envelope) error {
+	e.Kubernetes = s.Kubernetes
 	text, err := e.Encode()
 	if err != nil {
 		return fmt.Errorf("result of %s: %w", e.Run, err)

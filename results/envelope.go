@@ -32,6 +32,8 @@ type Envelope struct {
 	// Lost is set where the run was lost with its infrastructure and repeated: the
 	// envelope is then no result but the note of the loss, counted from 1.
 	Lost int32 `json:"lost,omitempty"`
+	// Kubernetes is the version of the cluster that it ran in; empty outside of one.
+	Kubernetes string `json:"kubernetes,omitempty"`
 	// Window is the part in which all of several replicas measured.
 	Window *Window `json:"window,omitempty"`
 	// Records are those of the runner pods, by replica. A failed run may have some.

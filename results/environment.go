@@ -20,6 +20,8 @@ type TargetEnvironment struct {
 	StatusDeltas map[string]int64 `json:"statusDeltas,omitempty"`
 	// Runners are the load generators of that run, by replica.
 	Runners []contract.RunnerUsage `json:"runners,omitempty"`
+	// Kubernetes is the version of the cluster of that run.
+	Kubernetes string `json:"kubernetes,omitempty"`
 	// Changed tells that the variables were others in an earlier run of the execution.
 	Changed bool `json:"changed,omitempty"`
 }
@@ -47,6 +49,7 @@ func environment(target string, runs []Envelope) TargetEnvironment {
 	e := TargetEnvironment{
 		Target: target, ServerFlavor: server.ServerFlavor, ServerVersion: server.ServerVersion,
 		VariablesSHA256: server.ServerVariablesSHA256, Variables: server.ServerVariables, StatusDeltas: server.StatusDeltas,
+		Kubernetes: last.Kubernetes,
 	}
 	for _, r := range last.Records {
 		e.Runners = append(e.Runners, r.Environment.Runner)

@@ -115,9 +115,14 @@ func addReconciler(ctx context.Context, mgr ctrl.Manager, config *rest.Config, o
 	if err != nil {
 		return err
 	}
+	version, err := clientset.Discovery().ServerVersion()
+	if err != nil {
+		return fmt.Errorf("the version of the cluster: %w", err)
+	}
 	r := &controllers.Reconciler{
 		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Logs: controllers.PodLogs{Clientset: clientset},
-		Events: mgr.GetEventRecorder("dbbench-manager"), Image: o.runnerImage, Namespace: o.namespace, Now: time.Now,
+		Events: mgr.GetEventRecorder("dbbench-manager"), Image: o.runnerImage,
+		Kubernetes: version.GitVersion, Namespace: o.namespace, Now: time.Now,
 	}
 	return r.SetupWithManager(ctx, mgr)
 }

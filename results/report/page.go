@@ -276,6 +276,9 @@ func servers(environments []results.TargetEnvironment) (all []serverRow) {
 		if len(e.Runners) > 0 {
 			r.Runner = runnerText(e.Runners)
 		}
+		if e.Kubernetes != "" {
+			r.Runner += ", Kubernetes " + e.Kubernetes
+		}
 		for _, name := range slices.Sorted(maps.Keys(e.StatusDeltas)) {
 			r.Counters = append(r.Counters, fact{name, results.Group(integer(e.StatusDeltas[name]))})
 		}

@@ -113,7 +113,8 @@ func (s sample) run(random *rand.Rand, point, t int, target string, parameters v
 	id := fmt.Sprintf("p%04d", point+1)
 	return results.Envelope{
 		Version: results.EnvelopeVersion, Run: fmt.Sprintf("%s-%s-i%d", id, target, iteration), Point: id, Target: target, Parameters: parameters,
-		Iteration: iteration, Clients: clients, Finished: time.Unix(int64(point)*100+int64(iteration), 0), Records: []contract.Record{r},
+		Kubernetes: "v1.37.2",
+		Iteration:  iteration, Clients: clients, Finished: time.Unix(int64(point)*100+int64(iteration), 0), Records: []contract.Record{r},
 	}
 }
 
@@ -253,7 +254,7 @@ func TestPage(t *testing.T) {
 	html := string(mustBuild(t, in).HTML)
 	for _, want := range []string{
 		"<h1>mysql-or-mariadb</h1>", "Thresholds not met", "coordinated omission", "Throughput by clients", "Latency p99 by clients",
-		"Latency distribution", "Throughput over time", "Ratio to mysql", "faster", "Settings that differ", "innodb_io_capacity", "&lt;script&gt;",
+		"Latency distribution", "Throughput over time", "Ratio to mysql", "faster", "Settings that differ", "node node-1, Kubernetes v1.37.2", "innodb_io_capacity", "&lt;script&gt;",
 	} {
 		if !strings.Contains(html, want) {
 			t.Errorf("the page does not hold %q", want)
