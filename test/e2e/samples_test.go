@@ -89,7 +89,7 @@ func TestSeed3Sysbench(t *testing.T) {
 	}
 	printSpread(t, "between the starts of the pods of a run, the longest of each point", skews)
 	report := readReport(t, b)
-	for _, says := range []string{"mysql", "mariadb", "Ratio", "Mann-Whitney"} {
+	for _, says := range []string{"mysql", "mariadb", "Ratio", "Mann-Whitney", "Kubernetes v1."} {
 		if !strings.Contains(report["report.html"], says) {
 			t.Errorf("report.html does not say %q", says)
 		}
