@@ -68,41 +68,21 @@ func TestDatasetsOnTargets(t *testing.T) {
 // TestKilledWithDatasets ends the controller after each of its writes in turn: still each
 // run is started once, and each dataset is dropped.
 func TestKilledWithDatasets(t *testing.T) {
-	for n := int64(1); ; n++ {
-		reached := false
-		t.Run(fmt.Sprintf("after write %d", n), func(t *testing.T) {
-			w := newWorld(t, 1)
-			killed := make(chan struct{})
-			first := w.start(nil, func(m *manager) {
-				if m.writes.Load() == n {
-					close(killed)
-					go m.stop()
-					<-time.After(50 * time.Millisecond)
-				}
-			})
-			key := w.create(w.bench("bench", twoTargets, func(b *v1alpha1.DBBenchmark) { b.Spec.Targets = b.Spec.Targets[:1] }))
-			select {
-			case <-killed:
-				reached = true
-				first.stop()
-				w.start(nil, nil)
-			case <-w.rest(key):
-			}
-			b := w.until(key, v1alpha1.ReasonComplete)
-			made := w.kubelet.made(b.UID, b.Status.Execution.ID)
-			if len(w.results(b, b.Status.Execution.ID)) != 2 || len(made) != 3 {
-				t.Errorf("Jobs: %v", made)
-			}
-			for run, n := range made {
-				if want := map[bool]int{true: 2, false: 1}[strings.HasPrefix(run, "cleanup-")]; n != want {
-					t.Errorf("%s was started %d times", run, n)
-				}
-			}
-		})
-		if !reached || t.Failed() {
-			return
-		}
+	begin := func(w *world) client.ObjectKey {
+		return w.create(w.bench("bench", twoTargets, func(b *v1alpha1.DBBenchmark) { b.Spec.Targets = b.Spec.Targets[:1] }))
 	}
+	killAfterEachWrite(t, begin, func(w *world, key client.ObjectKey) {
+		b := w.until(key, v1alpha1.ReasonComplete)
+		made := w.kubelet.made(b.UID, b.Status.Execution.ID)
+		if len(w.results(b, b.Status.Execution.ID)) != 2 || len(made) != 3 {
+			w.Errorf("Jobs: %v", made)
+		}
+		for run, n := range made {
+			if want := map[bool]int{true: 2, false: 1}[strings.HasPrefix(run, "cleanup-")]; n != want {
+				w.Errorf("%s was started %d times", run, n)
+			}
+		}
+	})
 }
 
 // TestReplicas: the pods of a run find each other by a Service, and their reports make one

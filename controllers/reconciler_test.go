@@ -73,6 +73,16 @@ func (w *world) jobs(b *v1alpha1.DBBenchmark) int {
 // TestKilled ends the controller after each of its writes in turn, and starts another
 // with a cold cache.
 func TestKilled(t *testing.T) {
+	writes := killAfterEachWrite(t,
+		func(w *world) client.ObjectKey { return w.create(w.bench("bench")) },
+		func(w *world, key client.ObjectKey) { w.complete(key, 3) })
+	t.Logf("an undisturbed benchmark of 3 runs takes %d writes", writes)
+}
+
+// killAfterEachWrite begins a benchmark anew for each write that it takes, ends the
+// controller after that write and starts another, and checks what came of it. It returns
+// the number of writes.
+func killAfterEachWrite(t *testing.T, begin func(*world) client.ObjectKey, check func(*world, client.ObjectKey)) int64 {
 	for n := int64(1); ; n++ {
 		reached := false
 		t.Run(fmt.Sprintf("after write %d", n), func(t *testing.T) {
@@ -86,7 +96,7 @@ func TestKilled(t *testing.T) {
 					<-time.After(50 * time.Millisecond)
 				}
 			})
-			key := w.create(w.bench("bench"))
+			key := begin(w)
 			select {
 			case <-killed:
 				reached = true
@@ -94,11 +104,10 @@ func TestKilled(t *testing.T) {
 				w.start(nil, nil)
 			case <-w.rest(key):
 			}
-			w.complete(key, 3)
+			check(w, key)
 		})
 		if !reached || t.Failed() {
-			t.Logf("an undisturbed benchmark of 3 runs takes %d writes", n-1)
-			return
+			return n - 1
 		}
 	}
 }
